@@ -1,0 +1,1 @@
+"""The stages (VAD, turn, STT, LLM, TTS) and what connects them."""

@@ -1,0 +1,1 @@
+"""Conducting: conversations, placement, supervision."""

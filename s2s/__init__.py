@@ -1,0 +1,1 @@
+"""The edge: what a person or a client touches."""
