@@ -12,8 +12,10 @@ class ImpossibleDtype(ValueError):
 
 
 def cpu_has_bf16(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
-    """Whether this CPU computes bfloat16 in hardware (AVX512-BF16, AMX, Arm BF16); elsewhere it is slower than
-    float32.  False where the system does not say (macOS)."""
+    """Whether this CPU computes bfloat16 in hardware (AVX512-BF16, AMX, Arm BF16).
+
+    Elsewhere bfloat16 is slower than float32.  False where the system does not say (macOS).
+    """
     try:
         words = set(cpuinfo.read_text().split())
     except OSError:
@@ -22,7 +24,7 @@ def cpu_has_bf16(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
 
 
 def resolve_dtype(device: str, asked: str = "auto") -> str:
-    """The torch dtype name to use on `device` ("cpu", "cuda:0", "mps") for `asked` ("auto" or a name in `DTYPES`).
+    """The torch dtype name to use on `device` ("cpu", "cuda:0", "mps") for `asked` (auto, or one of `DTYPES`).
 
     `auto` is float16 on cuda and mps, bfloat16 on a CPU that has it in hardware, float32 on any other.
     Raises `ImpossibleDtype` for a name that is not known and for a pair that cannot work or is only emulated.
@@ -36,7 +38,8 @@ def resolve_dtype(device: str, asked: str = "auto") -> str:
         raise ImpossibleDtype(f"dtype {asked!r} is not known; choose auto, {', '.join(DTYPES)}.")
     if kind == "cpu" and asked == "float16":
         raise ImpossibleDtype(
-            "dtype float16 was asked for on cpu, where torch only emulates it; choose auto, float32 or bfloat16."
+            "dtype float16 was asked for on cpu, where torch only emulates it; "
+            "choose auto, float32 or bfloat16."
         )
     if kind == "cuda" and asked == "bfloat16":
         import torch
