@@ -24,7 +24,7 @@ def cpu_has_bf16(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
 
 
 def resolve_dtype(device: str, asked: str = "auto") -> str:
-    """The torch dtype name to use on `device` ("cpu", "cuda:0", "mps") for `asked` (auto, or one of `DTYPES`).
+    """The torch dtype name to use on `device` ("cpu", "cuda:0", "mps") for `asked` (auto or of `DTYPES`).
 
     `auto` is float16 on cuda and mps, bfloat16 on a CPU that has it in hardware, float32 on any other.
     Raises `ImpossibleDtype` for a name that is not known and for a pair that cannot work or is only emulated.
