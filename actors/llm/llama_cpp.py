@@ -1,0 +1,398 @@
+"""GGUF models through llama.cpp (xllamacpp): several slots decode together, each keeps its prompt for the next turn."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import logging
+import queue
+import shutil
+import socket
+import tempfile
+import weakref
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from actors.backend import Batch, Capabilities, Key
+from actors.llm import gguf
+from actors.llm.answer import Answer, Segment
+from actors.llm.prompt import BadPrompt, ChatTemplate, continued
+from actors.llm.tools import BadToolChoice
+from actors.messages import Failed, LlmDone, LlmRequest, LlmText, LlmToolCall, Message, TextPart, Tool
+
+logger = logging.getLogger(__name__)
+
+PREFILL_TOKENS = 64
+"""Prompt tokens read in one step.  A cancel waits for the step that runs, and so do the other slots."""
+WORK_BYTES = 64 << 20
+"""Compute buffers and the program's own memory, roughly."""
+
+Result = LlmText | LlmToolCall | LlmDone | Failed
+
+
+@dataclass(frozen=True)
+class LlamaCppOptions:
+    """How a GGUF model is loaded and asked."""
+
+    model_name: str = "smollm2-135m-instruct-gguf"
+    """An asset, the path of a .gguf file, or `owner/repository:file.gguf` on the Hugging Face hub."""
+    context_tokens: int = 2048
+    """Tokens of prompt and answer that one request may have; each slot has as many of its own."""
+    slots: int = 4
+    """Answers decoded together."""
+    temperature: float = 0.2
+    """0: always the likeliest token.  A request may ask for another."""
+    top_p: float = 0.9
+    """Sample from the likeliest tokens that together have this probability."""
+    repeat_penalty: float = 1.1
+    """Divides the score of tokens among the last 64; 1.0: off.  Calls are decoded without."""
+    max_tokens: int = 512
+    """Longest answer, in tokens, where the request states none."""
+    gpu_layers: int = -1
+    """Layers put on the GPU; -1: all.  Counts only on a GPU."""
+    thinking: bool = False
+    """Whether models that can are to think before they answer."""
+
+    def __post_init__(self) -> None:
+        for name, least in (("context_tokens", 64), ("slots", 1), ("max_tokens", 1), ("gpu_layers", -1)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least {least}.")
+        if self.temperature < 0 or not 0 < self.top_p <= 1 or self.repeat_penalty <= 0:
+            raise ValueError("temperature must be 0 or more, top_p in (0, 1], repeat_penalty above 0.")
+
+
+class LlamaCpp:
+    """A GGUF model.  Calls are made from one thread; a thread a slot waits for llama.cpp's pieces."""
+
+    def __init__(self, options: LlamaCppOptions) -> None:
+        self._options = options
+        self._server: Any = None
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(
+            devices=("cuda", "mps", "cpu"),
+            streams=True,
+            continuous=True,
+            max_batch=self._options.slots,
+            resume="exact",
+            tools=True,
+        )
+
+    def load(self, device: str, dtype: str, threads: int) -> None:
+        """Load the model onto `device` ("cpu", "cuda:0", "cuda:0+cuda:1", "mps").
+
+        The file decides the weights' number format: `dtype` must be "auto".
+        Raises `ValueError` for another, `NotGguf` for a file that is none, and `RuntimeError` when llama.cpp refuses.
+        """
+        import xllamacpp
+
+        if dtype != "auto":
+            raise ValueError(f"dtype {dtype!r} was asked for, but a GGUF file decides its own; choose auto.")
+        model = gguf.read(_model_path(self._options.model_name))
+        trained = model.trained_context_tokens
+        self._context_tokens = min(self._options.context_tokens, trained or self._options.context_tokens)
+        if self._context_tokens < self._options.context_tokens:
+            logger.warning("context_tokens lowered to %d, which %s was trained for", trained, model.path.name)
+        self._template = ChatTemplate(
+            model.chat_template,
+            bos=model.token("bos"),
+            eos=model.token("eos"),
+            control_tokens=model.control_tokens,
+            thinking=self._options.thinking,
+        )
+        folder = tempfile.mkdtemp(prefix="s2s-llama-")
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        parameters = self._parameters(xllamacpp, model.path, device, threads)
+        # llama.cpp always opens its HTTP port; a socket in a folder of our own keeps it to this user.
+        parameters.hostnames = [f"{folder}/llama.sock"]
+        self._tokenizer = _Tokenizer(f"{folder}/llama.sock")
+        self._server = xllamacpp.Server(parameters)
+        self._pool = ThreadPoolExecutor(self._options.slots, thread_name_prefix="llama-slot")
+
+    def _parameters(self, xllamacpp: Any, path: Path, device: str, threads: int) -> Any:
+        parameters = xllamacpp.CommonParams()
+        parameters.model.path = str(path)
+        parameters.n_parallel = self._options.slots
+        parameters.n_ctx = self._context_tokens * self._options.slots
+        parameters.n_batch = parameters.n_ubatch = PREFILL_TOKENS
+        parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = threads
+        # Spinning threads would take the cores from the stages beside.
+        parameters.cpuparams.poll = parameters.cpuparams_batch.poll = 0
+        parameters.cache_ram_mib = 0
+        parameters.verbosity = -1
+        parameters.ui = False
+        parameters.warmup = False
+        if device == "cpu":
+            parameters.n_gpu_layers = 0
+            return parameters
+        _require_gpu(xllamacpp, device)
+        parameters.n_gpu_layers = self._options.gpu_layers if self._options.gpu_layers >= 0 else 999
+        several = "+" in device
+        mode = xllamacpp.llama_split_mode
+        parameters.split_mode = mode.LLAMA_SPLIT_MODE_LAYER if several else mode.LLAMA_SPLIT_MODE_NONE
+        if not several:
+            parameters.main_gpu = int(device.partition(":")[2] or 0)
+        return parameters
+
+    def warmup(self) -> None:
+        """Run prompt, decoding, a resumed answer and a forced call once."""
+        question = [Message("user", [TextPart("Say hello.")])]
+        tool = Tool("greet", "Greets.", {"type": "object", "properties": {"loud": {"type": "boolean"}}})
+        for request in (
+            LlmRequest(question, max_tokens=4),
+            LlmRequest(question, max_tokens=4, delivered="Hello", delivered_tokens=1),
+            LlmRequest(question, tools=[tool], tool_choice="function:greet", max_tokens=32),
+        ):
+            for _, result in self.generate(Batch([(0, request)])):
+                if isinstance(result, Failed):
+                    raise RuntimeError(f"llama.cpp warm-up failed: {result.message}")
+
+    def memory_bytes(self, dtype: str) -> int:
+        """The file's size, the slots' keys and values, and work space; 0 while the file is not on this machine."""
+        path = _local_path(self._options.model_name)
+        if path is None:
+            return 0
+        context = self._options.context_tokens * self._options.slots
+        return path.stat().st_size + gguf.read(path).kv_bytes_per_token() * context + WORK_BYTES
+
+    def generate(self, batch: Batch[LlmRequest]) -> Iterator[tuple[Key, Result]]:
+        """Answer requests; others may join while a slot is free."""
+        events: queue.SimpleQueue[_Event] = queue.SimpleQueue()
+        running: dict[Key, _Running] = {}
+        batch.on_change(lambda: events.put(_Event(None)))
+        try:
+            while True:
+                for key, request in batch.take(self._options.slots - len(running)):
+                    try:
+                        answer = self._answer(request)
+                    except (BadPrompt, BadToolChoice) as error:
+                        yield key, Failed(f"LLM: {error}")
+                        continue
+                    if answer.done:
+                        yield key, answer.done
+                        continue
+                    running[key] = self._start(key, request, answer, batch, events)
+                if not running:
+                    return
+                event = events.get()
+                job = running.get(event.key) if event.key is not None else None
+                if job is None or event.key is None:
+                    continue
+                for result in self._handle(job, event):
+                    if not batch.cancelled(event.key):
+                        yield event.key, result
+                if event.ended:
+                    del running[event.key]
+                    if not batch.cancelled(event.key) and not job.failed and not job.answer.done:
+                        running[event.key] = self._start(event.key, job.request, job.answer, batch, events)
+        finally:
+            batch.on_change(None)
+            for job in running.values():
+                job.stop = True
+            for job in running.values():
+                job.future.result()
+
+    def _answer(self, request: LlmRequest) -> Answer:
+        answer = Answer(
+            request, self._template, self._tokenizer.count, self._context_tokens, self._options.max_tokens
+        )
+        if answer.fitted.dropped or answer.fitted.cut:
+            logger.info(
+                "prompt over %d tokens: %d oldest messages dropped, %d cut",
+                self._context_tokens,
+                answer.fitted.dropped,
+                answer.fitted.cut,
+            )
+        return answer
+
+    def _start(
+        self,
+        key: Key,
+        request: LlmRequest,
+        answer: Answer,
+        batch: Batch[LlmRequest],
+        events: queue.SimpleQueue[_Event],
+    ) -> _Running:
+        job = _Running(request, answer)
+        segment = answer.segment()
+        prompt = self._tokenizer.encode(segment.prompt)
+        ids = continued(prompt, segment.prefix, segment.prompt, self._tokenizer.encode)
+        job.prompt_tokens = len(prompt)
+        body = json.dumps(self._body(request, segment, ids))
+
+        def on_piece(text: str) -> bool:
+            events.put(_Event(key, json.loads(text)))
+            return job.stop or batch.cancelled(key)
+
+        def decode() -> None:
+            try:
+                self._server.handle_completions(body, on_piece)
+            except Exception as error:
+                events.put(_Event(key, {"error": {"message": str(error)}}))
+            finally:
+                events.put(_Event(key, ended=True))
+
+        job.future = self._pool.submit(decode)
+        return job
+
+    def _body(self, request: LlmRequest, segment: Segment, ids: list[int]) -> dict[str, Any]:
+        options = self._options
+        body: dict[str, Any] = {
+            "prompt": ids,
+            "stream": True,
+            "return_progress": True,
+            "timings_per_token": True,
+            "cache_prompt": True,
+            "max_tokens": segment.max_tokens,
+            "temperature": options.temperature if request.temperature is None else request.temperature,
+            "top_p": options.top_p,
+            "top_k": 0,
+            "min_p": 0.0,
+            "seed": (segment.seed + segment.position) % (1 << 32),
+            "repeat_penalty": options.repeat_penalty if segment.schema is None else 1.0,
+        }
+        if segment.schema is not None:
+            body["json_schema"] = segment.schema
+        return body
+
+    def _handle(self, job: _Running, event: _Event) -> Iterator[Result]:
+        """Results of one thing that llama.cpp said."""
+        if job.stop and not event.ended:
+            return
+        if event.ended:
+            if not job.failed:
+                yield from job.answer.end_segment(job.reason)
+                if job.answer.done:
+                    yield job.answer.done
+            return
+        piece = event.piece
+        if "choices" not in piece:
+            job.failed = job.stop = True
+            error = piece.get("error", piece)
+            yield Failed(f"LLM: llama.cpp refused the request: {error.get('message', error)}")
+            return
+        if "prompt_progress" in piece:
+            job.answer.began(job.prompt_tokens, int(piece["prompt_progress"]["cache"]))
+            return
+        choice = piece["choices"][0]
+        if choice["finish_reason"]:
+            job.reason = "length" if choice["finish_reason"] == "length" else "stop"
+        decoded = int(piece.get("timings", {}).get("predicted_n", job.decoded))
+        if choice["text"] or decoded > job.decoded:
+            yield from job.answer.feed(choice["text"], decoded - job.decoded)
+            job.decoded = decoded
+        job.stop = job.stop or not job.answer.wants_more
+
+
+class _Running:
+    """A segment that a slot decodes."""
+
+    def __init__(self, request: LlmRequest, answer: Answer) -> None:
+        self.request = request
+        self.answer = answer
+        self.future: Future[None]
+        self.prompt_tokens = 0
+        self.decoded = 0
+        """Tokens of this segment that have come out."""
+        self.reason: Literal["stop", "length"] = "stop"
+        self.stop = False
+        """Read by the slot's thread: nothing more of this segment is wanted."""
+        self.failed = False
+
+
+@dataclass(frozen=True)
+class _Event:
+    key: Key | None
+    """None: the batch changed."""
+    piece: dict[str, Any] = field(default_factory=dict)
+    ended: bool = False
+
+
+class _Tokenizer:
+    """The model's own tokenizer, which llama.cpp offers on its local socket only."""
+
+    def __init__(self, socket_path: str) -> None:
+        self._socket_path = socket_path
+        self._connection: _UnixConnection | None = None
+
+    def encode(self, text: str) -> list[int]:
+        body = json.dumps({"content": text, "add_special": False, "parse_special": True})
+        for attempt in range(2):
+            if self._connection is None:
+                self._connection = _UnixConnection(self._socket_path)
+            try:
+                self._connection.request("POST", "/tokenize", body, {"Content-Type": "application/json"})
+                answer = self._connection.getresponse().read()
+                break
+            except (http.client.HTTPException, OSError):
+                # The connection is closed when it has been idle.
+                self._connection = None
+                if attempt:
+                    raise
+        tokens: list[int] = json.loads(answer)["tokens"]
+        return tokens
+
+    def count(self, text: str) -> int:
+        return len(self.encode(text))
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: str) -> None:
+        super().__init__("localhost", timeout=30)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
+def _require_gpu(xllamacpp: Any, device: str) -> None:
+    found = [str(info["name"]) for info in xllamacpp.get_device_info()]
+    if all(name.startswith("CPU") for name in found):
+        raise RuntimeError(
+            f"Device {device} was asked for, but this xllamacpp is built for {', '.join(found)} only: "
+            "install its CUDA, ROCm or Metal wheel, or choose cpu."
+        )
+
+
+def _local_path(name: str) -> Path | None:
+    """Where the model lies, if it is on this machine."""
+    from actors.assets.store import find, present
+
+    asset = find(name)
+    path = present(asset) if asset is not None else Path(name).expanduser()
+    return path if path is not None and path.is_file() else None
+
+
+def _model_path(name: str) -> Path:
+    """The .gguf file that `name` means, fetched if need be."""
+    from actors.assets import resolve
+
+    local = _local_path(name)
+    if local is not None:
+        return local
+    repository, colon, file = name.partition(":")
+    if colon and "/" in repository:
+        from huggingface_hub import hf_hub_download
+
+        try:
+            return Path(hf_hub_download(repository, file))
+        except Exception as error:
+            raise RuntimeError(
+                f"model_name {name!r}: {file} could not be had from {repository} on the hub ({error}); "
+                "check the names and the connection, or give the path of a .gguf file."
+            ) from error
+    path = resolve(name)
+    if path.is_dir():
+        files = sorted(path.glob("*.gguf"))
+        if len(files) != 1:
+            raise ValueError(
+                f"model_name {name!r} has {len(files)} .gguf files in {path}; name one as owner/repository:file.gguf."
+            )
+        return files[0]
+    return path
