@@ -1,6 +1,6 @@
 """Client events from the wire: JSON, validated strictly against OpenAI's own models, to the core's structs.
 
-The models of the `openai` package are lenient: extra fields pass, and unions have no usable discriminator.  So
+The models of the `openai` package are lenient: extra fields pass, unions have no usable discriminator.  So
 validation is strict, extra fields are forbidden, and of a union's errors only those of the arm that `type`
 (or `role`) names count: the error then points at the one field at fault.
 """

@@ -1,0 +1,149 @@
+"""The Ray actor at the edge: it owns sessions, and for a server the sockets, and drives them.
+
+`ask` talks to it by the core's own events, other clients by WebSocket and HTTP; all are the same sessions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import ray
+
+from actors.queue.core import Figures, QueueOptions
+from actors.queue.link import Replica, StageLink
+from orchestration.session.config import SessionDefaults
+from orchestration.session.events import ClientEvent, ServerEvent
+from orchestration.session.timeline import TurnRecord
+from s2s.session_driver import SessionDriver
+from s2s.sessions import Sessions
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class GatewayOptions:
+    """What a gateway is started with."""
+
+    stages: tuple[str, ...]
+    """The stages that are placed: vad, stt, llm, tts, and turn where it is used."""
+    defaults: SessionDefaults = field(default_factory=SessionDefaults)
+    max_sessions: int = 64
+    queues: dict[str, QueueOptions] = field(default_factory=dict)
+    """How items of a stage are treated, where not as usual."""
+
+
+@dataclass
+class _Inbox:
+    """A session whose client calls this actor: what it has not fetched yet."""
+
+    driver: SessionDriver
+    events: deque[ServerEvent] = field(default_factory=deque)
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    over: bool = False
+
+
+class Gateway:
+    """See the module; an async actor, so everything here runs on one event loop."""
+
+    def __init__(self, name: str, options: GatewayOptions, supervisor: Any) -> None:
+        self._name = name
+        self._options = options
+        self._supervisor = supervisor
+        self._links: dict[str, StageLink] = {}
+        self._inboxes: dict[str, _Inbox] = {}
+        self._ready: dict[str, asyncio.Event] = {}
+        self._sessions = Sessions(self._links, options.defaults, options.max_sessions)
+
+    async def start(self) -> None:
+        """Make the links; the supervisor then pushes the pools."""
+        me = ray.get_runtime_context().current_actor
+        for stage in self._options.stages:
+            self._ready[stage] = asyncio.Event()
+            self._links[stage] = StageLink(
+                stage,
+                self._name,
+                deliver=self._sessions.deliver,
+                sink=me,
+                report_dead=self._report_dead,
+                options=self._options.queues.get(stage),
+            )
+
+    async def pool(self, stage: str, version: int, replicas: list[Replica]) -> None:
+        """The supervisor's word on which replicas a stage has now."""
+        if stage not in self._links:
+            return
+        self._links[stage].set_pool(version, replicas)
+        if replicas:
+            self._ready[stage].set()
+
+    async def ready(self) -> None:
+        """Return when every stage has had a replica."""
+        for event in self._ready.values():
+            await event.wait()
+
+    async def results(self, stage: str, batch: bytes) -> None:
+        """Results that a replica pushes."""
+        self._links[stage].results(batch)
+
+    def _report_dead(self, replica: str, reason: str) -> None:
+        self._supervisor.report_dead.remote(replica, reason)
+
+    async def open_session(self, defaults: SessionDefaults | None = None) -> str:
+        """A session for a client that calls this actor; its id."""
+        inbox: _Inbox
+
+        def send(event: ServerEvent) -> None:
+            inbox.events.append(event)
+            inbox.changed.set()
+
+        def closed(_: object) -> None:
+            inbox.over = True
+            inbox.changed.set()
+
+        driver = self._sessions.open(send, closed, defaults)
+        inbox = self._inboxes[driver.session.id] = _Inbox(driver)
+        driver.start()
+        return driver.session.id
+
+    async def send_events(self, session: str, events: Sequence[ClientEvent]) -> None:
+        """Give the session its client's events, in this order."""
+        driver = self._inboxes[session].driver
+        for event in events:
+            driver.receive(event)
+
+    async def next_events(self, session: str) -> list[ServerEvent]:
+        """The events since the last call, waiting for one; empty when the session is over."""
+        inbox = self._inboxes[session]
+        while not inbox.events and not inbox.over:
+            inbox.changed.clear()
+            await inbox.changed.wait()
+        events = list(inbox.events)
+        inbox.events.clear()
+        return events
+
+    async def turns(self, session: str) -> list[TurnRecord]:
+        """The timeline of each turn so far."""
+        return list(self._inboxes[session].driver.session.turns)
+
+    async def close_session(self, session: str) -> None:
+        inbox = self._inboxes.pop(session)
+        self._sessions.close(inbox.driver)
+        inbox.over = True
+        inbox.changed.set()
+
+    async def figures(self) -> dict[str, Figures]:
+        """The queue of each stage, seen from here."""
+        return {stage: link.figures() for stage, link in self._links.items()}
+
+    async def stop(self, drain_s: float = 0.0) -> None:
+        """Drain for at most `drain_s`, then end every session."""
+        await self._sessions.drain(drain_s)
+        for driver in list(self._sessions.drivers.values()):
+            self._sessions.close(driver)
+        for link in self._links.values():
+            link.stop()
