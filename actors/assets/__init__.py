@@ -2,6 +2,22 @@
 
 from actors.assets.asset import Asset, AssetError
 from actors.assets.catalogue import CATALOGUE
-from actors.assets.store import Status, cache_folder, pull, resolve, status
+from actors.assets.speech import QUESTION_TEXT, Sample, question, samples
+from actors.assets.store import Status, cache_folder, find, present, pull, resolve, status
 
-__all__ = ["CATALOGUE", "Asset", "AssetError", "Status", "cache_folder", "pull", "resolve", "status"]
+__all__ = [
+    "CATALOGUE",
+    "QUESTION_TEXT",
+    "Asset",
+    "AssetError",
+    "Sample",
+    "Status",
+    "cache_folder",
+    "find",
+    "present",
+    "pull",
+    "question",
+    "resolve",
+    "samples",
+    "status",
+]

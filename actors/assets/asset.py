@@ -112,7 +112,7 @@ class Asset:
     """A model, a set of voices or of recordings.
 
     `sources` are tried in order. `file` names the one file that the asset is; empty means the asset is its folder.
-    `aliases` are hub ids that mean the same weights. `revision` is raised when a converter's output changes.
+    `aliases` are hub ids that mean the same weights. `revision` is raised when a converter, or what it reads, changes.
     """
 
     name: str
@@ -125,9 +125,15 @@ class Asset:
 
     @property
     def fingerprint(self) -> str:
-        """Names the exact content: a changed pin or converter gets a new folder in the cache."""
-        content = repr((self.name, self.sources[0], self.revision))
-        return hashlib.sha256(content.encode()).hexdigest()[:8]
+        """Names the exact content: another checksum, converter or revision gets another folder in the cache."""
+        match self.sources[0]:
+            case Packaged(files, trees):
+                content = [file.sha256 for file in files] + [tree.package.sha256 for tree in trees]
+            case Converted(assets, converter):
+                content = [*assets, converter]
+            case Hub(repo, files):
+                content = [repo, *(file.path for file in files)]
+        return hashlib.sha256(" ".join([*content, str(self.revision)]).encode()).hexdigest()[:8]
 
     @property
     def packages(self) -> tuple[Package, ...]:

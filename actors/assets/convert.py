@@ -3,10 +3,12 @@
 Each is given the folders of the assets it is made from, in the order the catalogue names them, and an empty folder.
 """
 
+import importlib.util
 import json
 import shutil
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +67,13 @@ def read_ct2(path: Path) -> dict[str, NDArray[Any]]:
 
 
 def _layer_count(tensors: Tensors, side: str) -> int:
-    return len({name for name in tensors if name.startswith(f"{side}/layer_") and name.endswith("/ffn/linear_0/weight")})
+    return len(
+        {
+            name
+            for name in tensors
+            if name.startswith(f"{side}/layer_") and name.endswith("/ffn/linear_0/weight")
+        }
+    )
 
 
 class _WhisperNames:
@@ -80,7 +88,9 @@ class _WhisperNames:
         for index in (1, 2):
             self._linear(f"model.encoder.conv{index}", f"encoder/conv{index}")
         for side in ("encoder", "decoder"):
-            self.state[f"model.{side}.embed_positions.weight"] = self._array(f"{side}/position_encodings/encodings")
+            self.state[f"model.{side}.embed_positions.weight"] = self._array(
+                f"{side}/position_encodings/encodings"
+            )
             self._norm(f"model.{side}.layer_norm", f"{side}/layer_norm")
             for index in range(_layer_count(tensors, side)):
                 self._layer(f"model.{side}.layers.{index}", f"{side}/layer_{index}", cross=side == "decoder")
@@ -166,7 +176,10 @@ def whisper(sources: list[Path], folder: Path) -> None:
         decoder_start_token_id=end_of_text + 1,
     )
     model = WhisperForConditionalGeneration(config)
-    state = {name: torch.from_numpy(np.array(array)) for name, array in _WhisperNames(tensors, vocabulary).state.items()}
+    state = {
+        name: torch.from_numpy(np.array(array))
+        for name, array in _WhisperNames(tensors, vocabulary).state.items()
+    }
     result = model.load_state_dict(state, strict=False)
     if result.missing_keys or result.unexpected_keys:
         raise AssetError(
@@ -174,8 +187,11 @@ def whisper(sources: list[Path], folder: Path) -> None:
             f"unexpected {result.unexpected_keys}"
         )
     tokenizer = WhisperTokenizerFast(tokenizer_file=str(source / "tokenizer.json"))
-    model.generation_config = _whisper_generation(json.loads((source / "config.json").read_text()), config, tokenizer)
-    model.half().save_pretrained(folder)
+    model.generation_config = _whisper_generation(
+        json.loads((source / "config.json").read_text()), config, tokenizer
+    )
+    with _without_bars():
+        model.half().save_pretrained(folder)
     WhisperProcessor(WhisperFeatureExtractor(feature_size=mel_bins), tokenizer).save_pretrained(folder)
 
 
@@ -209,32 +225,45 @@ def _whisper_generation(ct2: dict[str, Any], config: Any, tokenizer: Any) -> Any
     )
 
 
+@contextmanager
+def _without_bars() -> Iterator[None]:
+    """transformers draws bars of its own; a conversion has one already."""
+    from transformers.utils import logging
+
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
+
+
 def gguf(sources: list[Path], folder: Path) -> None:
     """A quantised GGUF file to a dequantised transformers folder in bf16, with tokenizer and chat template.
 
     bf16 is half of fp32 on disk, and its rounding is far below that of the 4 bit weights it comes from.
     """
-    try:
-        import gguf as reader
-    except ModuleNotFoundError as error:
-        raise AssetError("reading GGUF weights into transformers needs the package gguf: pip install gguf") from error
-    del reader
+    if importlib.util.find_spec("gguf") is None:
+        raise AssetError("reading GGUF weights into transformers needs the package gguf: pip install gguf")
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
     (source,) = sources
     (file,) = source.glob("*.gguf")
-    model = AutoModelForCausalLM.from_pretrained(
-        source, gguf_file=file.name, dtype=torch.bfloat16, quantization_config=GgufConfig(dequantize=True)
-    )
-    tokenizer = AutoTokenizer.from_pretrained(source, gguf_file=file.name)
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
+    with _without_bars():
+        model = AutoModelForCausalLM.from_pretrained(
+            source, gguf_file=file.name, dtype=torch.bfloat16, quantization_config=GgufConfig(dequantize=True)
+        )
+        model.save_pretrained(folder)
+    AutoTokenizer.from_pretrained(source, gguf_file=file.name).save_pretrained(folder)
 
 
 def kokoro(sources: list[Path], folder: Path) -> None:
     """The hub's Kokoro (model.onnx, tokenizer.json) to model.onnx and vocab.json: `{"vocab": {phoneme: id}}`."""
     (source,) = sources
     vocabulary = json.loads((source / "tokenizer.json").read_text(encoding="utf-8"))["model"]["vocab"]
-    (folder / "vocab.json").write_text(json.dumps({"vocab": vocabulary}, ensure_ascii=False), encoding="utf-8")
+    (folder / "vocab.json").write_text(
+        json.dumps({"vocab": vocabulary}, ensure_ascii=False), encoding="utf-8"
+    )
     shutil.copyfile(source / "model.onnx", folder / "model.onnx")

