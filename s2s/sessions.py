@@ -13,6 +13,7 @@ from orchestration.session.config import SessionDefaults
 from orchestration.session.effects import Close
 from orchestration.session.events import ServerEvent
 from orchestration.session.session import Session
+from s2s.histograms import TurnHistograms
 from s2s.session_driver import Link, SessionDriver
 
 
@@ -39,6 +40,9 @@ class Sessions:
     drivers: dict[str, SessionDriver] = field(default_factory=dict)
     _jobs: dict[str, asyncio.Queue[Result]] = field(default_factory=dict)
     _empty: asyncio.Event = field(default_factory=asyncio.Event)
+    _histograms: TurnHistograms = field(default_factory=TurnHistograms)
+    _counted: dict[str, int] = field(default_factory=dict)
+    """The last turn of each open session that the histograms hold."""
 
     def open(
         self,
@@ -61,9 +65,25 @@ class Sessions:
     def close(self, driver: SessionDriver) -> None:
         """The client is gone: its work stops and its place is free.  Once is enough, twice does no harm."""
         driver.disconnect()
-        self.drivers.pop(driver.session.id, None)
+        if self.drivers.pop(driver.session.id, None) is not None:
+            self._count_turns(driver)
+            self._counted.pop(driver.session.id, None)
         if not self.drivers:
             self._empty.set()
+
+    def histograms(self) -> TurnHistograms:
+        """Of all turns that are over."""
+        for driver in self.drivers.values():
+            self._count_turns(driver)
+        return self._histograms
+
+    def _count_turns(self, driver: SessionDriver) -> None:
+        last = self._counted.get(driver.session.id, 0)
+        for turn in driver.session.turns:
+            if turn.number > last and turn.status:
+                self._histograms.add(turn)
+                last = turn.number
+        self._counted[driver.session.id] = last
 
     def deliver(self, session: str, work: int, result: Result) -> None:
         """A result came back from a stage; one for a session that is over is dropped."""
