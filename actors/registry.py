@@ -70,7 +70,12 @@ class UnknownBackend(ValueError):
 
 
 def find(stage: str, name: str) -> Entry:
-    """The entry of backend `name` for `stage`; raises `UnknownBackend` with the names there are."""
+    """The entry of backend `name` for `stage`; raises `UnknownBackend` with the names there are.
+
+    `package.module:Class` names a backend of one's own, which need not be listed here.
+    """
+    if ":" in name:
+        return Entry(stage, name, name, ("cuda", "mps", "cpu"), None, "a backend of one's own")
     wanted = name.replace("_", "-").lower()
     names = {entry.name.lower(): entry for entry in ENTRIES if entry.stage == stage}
     if wanted in names:

@@ -1,0 +1,379 @@
+"""The supervisor: an actor that starts the replicas, watches each one, and replaces what dies.
+
+Decisions are `replicas.Replicas`; this is their driver.  Every replica has `max_restarts=0` and one call that never
+returns: its failure is the death notice, in milliseconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from typing import Any, TypedDict
+
+from orchestration.asks import Ask
+from orchestration.groups import Group, plan_groups, replica_options, single_group
+from orchestration.placement import Plan, Slot, extend
+from orchestration.replicas import Action, Drain, End, Publish, Replicas, Start, Wake
+
+GROUP_TIMEOUT_S = 60.0
+"""How long present nodes may take to reserve a placement group; those still pending are waited for longer."""
+PENDING_TIMEOUT_S = 1800.0
+END_TIMEOUT_S = 5.0
+_CONCURRENT_CALLS = 1000
+
+
+class StageFailedError(RuntimeError):
+    """A stage could not be started; names stage, backend and cause."""
+
+
+@dataclass(frozen=True)
+class StageProgress:
+    """How far one replica is."""
+
+    stage: str
+    replica: str
+    backend: str
+    state: str
+    """reserving, loading, serving, standby, draining or waiting (for its next try)."""
+    seconds: float
+    """In this state."""
+    message: str = ""
+
+
+class PlacementRow(TypedDict):
+    """Where one replica runs, as `ask --json` prints it."""
+
+    stage: str
+    replica: str
+    backend: str
+    node: str
+    device: str
+    threads: int
+    pid: int
+    memory_mb: int
+
+
+@dataclass
+class _Running:
+    """One process of a replica."""
+
+    slot: Slot
+    handle: Any
+    watched: asyncio.Task[None]
+    loaded: Any = None
+
+
+class Supervisor:
+    """Starts, watches, replaces and ends the replicas of a plan.  An actor: `start_supervisor`."""
+
+    def __init__(self) -> None:
+        self._plan = Plan((), ())
+        self._replicas = Replicas(())
+        self._running: dict[str, _Running] = {}
+        self._gateways: list[Any] = []
+        self._groups: list[tuple[Group, Any]] = []
+        self._since: dict[str, tuple[str, float]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._failed: asyncio.Future[str] | None = None
+        self._stopping = False
+
+    async def start(self, plan: Plan) -> None:
+        """Start every replica of `plan` side by side; returns when all are loaded.
+
+        The first failure ends everything and raises `StageFailedError`.
+        """
+        self._plan = plan
+        self._replicas = Replicas(plan.slots)
+        self._failed = asyncio.get_running_loop().create_future()
+        reserving = asyncio.ensure_future(self._begin(plan))
+        waiting: set[asyncio.Future[Any]] = {reserving, self._failed}
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        cause = self._failed.result() if self._failed.done() else None
+        if cause is None and reserving.done() and (error := reserving.exception()):
+            cause = str(error)
+        self._failed = None
+        if cause is not None:
+            reserving.cancel()
+            await self.stop()
+            raise StageFailedError(cause)
+
+    async def _begin(self, plan: Plan) -> None:
+        await asyncio.gather(*(self._reserve(group, plan) for group in plan_groups(plan)))
+        starts = self._replicas.begin()
+        await asyncio.gather(
+            *(self._start(start.slot, start.replica) for start in starts if isinstance(start, Start))
+        )
+
+    async def add_gateway(self, gateway: Any) -> None:
+        """Tell `gateway` every pool, now and at each change, by `gateway.pool(stage, version, replicas)`."""
+        self._gateways.append(gateway)
+        for stage in self._replicas.stages():
+            self._push(gateway, stage)
+
+    async def remove_gateway(self, gateway: Any) -> None:
+        self._gateways = [other for other in self._gateways if other != gateway]
+
+    async def report_dead(self, replica: str, reason: str) -> None:
+        """A gateway's call to `replica` failed, or it makes no progress: replace it."""
+        self._lost(replica, f"reported by a gateway: {reason}")
+
+    async def progress(self) -> list[StageProgress]:
+        """The state of every replica, in the plan's order."""
+        now = time.monotonic()
+        rows = []
+        for replica in self._replicas.all():
+            state = (
+                replica.state if replica.name in self._running or replica.state == "waiting" else "reserving"
+            )
+            before, since = self._since.get(replica.slot.name, ("", now))
+            if before != state:
+                since = now
+                self._since[replica.slot.name] = (state, since)
+            message = replica.reason
+            if replica.state == "waiting":
+                wait_s = max(0.0, replica.retry_at_s - now)
+                message = f"failed {replica.failed_loads} times, next try in {wait_s:.0f} s: {replica.reason}"
+            slot = replica.slot
+            rows.append(StageProgress(slot.stage, replica.name, slot.backend, state, now - since, message))
+        return rows
+
+    async def placement(self) -> list[PlacementRow]:
+        """Every loaded replica with its process."""
+        loaded = [(name, running) for name, running in self._running.items() if running.loaded is not None]
+        now = await asyncio.gather(*(_call(running.handle.figures.remote()) for _, running in loaded))
+        return [
+            PlacementRow(
+                stage=running.slot.stage,
+                replica=name,
+                backend=running.slot.backend,
+                node=running.slot.node,
+                device=running.slot.device,
+                threads=running.slot.threads,
+                pid=running.loaded.pid,
+                memory_mb=round(figures.memory_mb),
+            )
+            for (name, running), figures in zip(loaded, now, strict=True)
+        ]
+
+    async def loaded(self) -> dict[str, Any]:
+        """What each loaded replica said of itself (`actors.stage.Loaded`), by its name."""
+        return {name: running.loaded for name, running in self._running.items() if running.loaded}
+
+    async def grow(self, stage: str) -> str:
+        """Start one replica of `stage` more, in a group of its own; returns its name.  Raises `PlacementError`."""
+        from dataclasses import replace
+
+        from orchestration.inventory import ray_inventory
+
+        inventory = await asyncio.to_thread(ray_inventory)
+        taken = {slot.name for slot in self._plan.slots}
+        number = next(n for n in range(len(taken) + 1) if f"{stage}-{n}" not in taken)
+        slot = extend(self._plan, inventory, stage, f"{stage}-{number}")
+        await self._reserve(single_group(slot, self._plan.ask(stage)), self._plan)
+        self._plan = replace(self._plan, slots=(*self._plan.slots, slot))
+        self._carry_out(self._replicas.grow(slot))
+        return slot.name
+
+    async def shrink(self, stage: str) -> None:
+        """Let one replica of `stage` finish its work and go; never the last one."""
+        self._carry_out(self._replicas.shrink(stage))
+
+    async def stop(self) -> None:
+        """End every replica; returns when their processes are gone."""
+        self._stopping = True
+        import ray
+
+        for task in self._tasks:
+            task.cancel()
+        self._replicas.stop()
+        await asyncio.gather(*(self._end(name) for name in list(self._running)))
+        for _, group in self._groups:
+            ray.util.remove_placement_group(group)
+        self._groups.clear()
+
+    async def _reserve(self, group: Group, plan: Plan) -> None:
+        from ray.util import placement_group
+
+        made = placement_group(
+            [dict(bundle) for bundle in group.bundles],
+            strategy="STRICT_PACK",
+            bundle_label_selector=[dict(group.labels)] * len(group.bundles) if group.labels else [],
+        )
+        self._groups.append((group, made))
+        pending = any(slot.pending for slot in plan.slots if slot.node == group.node)
+        limit_s = PENDING_TIMEOUT_S if pending else GROUP_TIMEOUT_S
+        try:
+            await asyncio.wait_for(_call(made.ready()), limit_s)
+        except TimeoutError:
+            raise StageFailedError(
+                f"{', '.join(group.of)}: node {group.node} did not reserve {list(group.bundles)} within "
+                f"{limit_s:.0f} s; something else in this Ray cluster holds it."
+            ) from None
+
+    async def _start(self, slot: Slot, name: str) -> None:
+        """Start the process `name`, load its model, and enter the outcome."""
+        ask = self._plan.ask(slot.stage)
+        handle = self._create(slot, name, ask)
+        running = _Running(slot, handle, asyncio.ensure_future(self._watch(name, handle)))
+        self._running[name] = running
+        try:
+            running.loaded = await _call(handle.load.remote())
+        except Exception as error:
+            self._lost(name, _cause(error))
+            return
+        self._carry_out(self._replicas.loaded(name))
+
+    def _create(self, slot: Slot, name: str, ask: Ask) -> Any:
+        import ray
+        from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+        from actors.stage import Stage
+
+        group, made = next((group, made) for group, made in self._groups if slot.name in group.of)
+        return (
+            ray.remote(Stage)
+            .options(
+                **replica_options(slot, ask),
+                max_concurrency=_CONCURRENT_CALLS,
+                scheduling_strategy=PlacementGroupSchedulingStrategy(made, group.of[slot.name]),
+            )
+            .remote(
+                slot.stage,
+                slot.backend,
+                dict(ask.options),
+                slot.local_device,
+                ask.dtype,
+                slot.threads,
+                name,
+            )
+        )
+
+    async def _watch(self, name: str, handle: Any) -> None:
+        try:
+            await _call(handle.watch.remote())
+            reason = "its process ended"
+        except Exception as error:
+            reason = _cause(error)
+        self._lost(name, reason)
+
+    def _lost(self, name: str, reason: str) -> None:
+        if self._stopping:
+            return
+        running = self._running.get(name)
+        if self._failed is not None and running is not None and not self._failed.done():
+            slot = running.slot
+            named = (
+                reason
+                if reason.startswith(f"{slot.stage}: ")
+                else f"{slot.stage}: {slot.backend} on {slot.device}: {reason}"
+            )
+            self._failed.set_result(named)
+            return
+        self._carry_out(self._replicas.lost(name, reason, time.monotonic()))
+
+    def _carry_out(self, actions: list[Action]) -> None:
+        for action in actions:
+            match action:
+                case Publish(stage):
+                    for gateway in self._gateways:
+                        self._push(gateway, stage)
+                case Start(slot, replica):
+                    self._spawn(self._start(slot, replica))
+                case End(replica):
+                    self._spawn(self._end(replica))
+                case Drain(replica):
+                    self._spawn(self._drain(replica))
+                case Wake(at_s):
+                    self._spawn(self._wake(at_s))
+
+    def _push(self, gateway: Any, stage: str) -> None:
+        from actors.queue.link import Replica
+
+        pool = [
+            Replica(name, self._running[name].handle, self._running[name].loaded.capabilities.max_batch)
+            for name in self._replicas.pool(stage)
+        ]
+        call = gateway.pool.remote(stage, self._replicas.version(stage), pool)
+        self._spawn(self._pushed(gateway, call))
+
+    async def _pushed(self, gateway: Any, call: Any) -> None:
+        """A gateway that is gone needs no more news."""
+        from ray.exceptions import RayActorError
+
+        try:
+            await _call(call)
+        except RayActorError:
+            await self.remove_gateway(gateway)
+
+    async def _drain(self, name: str) -> None:
+        running = self._running.get(name)
+        if running is not None:
+            await _call(running.handle.drain.remote())
+            self._carry_out(self._replicas.drained(name))
+
+    async def _end(self, name: str) -> None:
+        """End the process `name` and wait until Ray says that it is gone."""
+        import ray
+
+        running = self._running.pop(name, None)
+        if running is None:
+            return
+        ray.kill(running.handle)
+        if running.watched is not asyncio.current_task():
+            await asyncio.wait({running.watched}, timeout=END_TIMEOUT_S)
+        self._release(running.slot)
+
+    def _release(self, slot: Slot) -> None:
+        """Give back the group of a place beyond the minimum that is no longer used."""
+        import ray
+
+        if any(replica.slot.name == slot.name for replica in self._replicas.all()) or self._stopping:
+            return
+        self._plan = Plan(
+            tuple(other for other in self._plan.slots if other.name != slot.name),
+            self._plan.asks,
+            self._plan.notes,
+        )
+        for group, made in [entry for entry in self._groups if list(entry[0].of) == [slot.name]]:
+            ray.util.remove_placement_group(made)
+            self._groups.remove((group, made))
+
+    async def _wake(self, at_s: float) -> None:
+        await asyncio.sleep(max(0.0, at_s - time.monotonic()))
+        self._carry_out(self._replicas.tick(time.monotonic()))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+async def _call(ref: Any) -> Any:
+    """Await a Ray call (awaiting the reference itself leaks, ray#45895)."""
+    return await asyncio.wrap_future(ref.future())
+
+
+def _cause(error: BaseException) -> str:
+    """What really happened, without the traceback; a stage's own error speaks for itself."""
+    from actors.stage import StageError
+
+    cause = getattr(error, "cause", None) or error
+    text = str(cause).strip()
+    if isinstance(cause, StageError):
+        return text
+    return f"{type(cause).__name__}: {(text.splitlines() or [''])[0]}"
+
+
+def start_supervisor() -> Any:
+    """The supervisor as an actor of the Ray that this process is connected to; it ends with this process."""
+    import ray
+
+    actor = ray.remote(Supervisor)
+    return actor.options(
+        num_cpus=0,
+        max_restarts=0,
+        max_concurrency=_CONCURRENT_CALLS,
+        runtime_env={"env_vars": {"CUDA_VISIBLE_DEVICES": ""}},
+    ).remote()

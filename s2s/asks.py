@@ -1,0 +1,80 @@
+"""The configuration as asks of the machines, and the plan that meets them."""
+
+from __future__ import annotations
+
+from actors.registry import find
+from actors.torch_device import ImpossibleDtype, resolve_dtype
+from orchestration.asks import KINDS, Ask, parse_bytes, parse_replicas
+from orchestration.inventory import Inventory
+from orchestration.placement import Plan, make_plan
+from s2s.config import Config, ConfigError
+
+
+def asks(config: Config) -> list[Ask]:
+    """One ask for each stage that runs."""
+    return [_ask(config, stage) for stage in config.stages]
+
+
+def _ask(config: Config, stage: str) -> Ask:
+    wanted = config.stage(stage)
+    entry = find(stage, wanted.backend)
+    own = wanted.device is not None
+    least, most = parse_replicas(wanted.replicas)
+    return Ask(
+        stage=stage,
+        backend=entry.name,
+        device=wanted.device or config.device,
+        device_from=config.origins.get(f"{stage}.device" if own else "device", "default"),
+        own_device=own,
+        supports=entry.devices,
+        memory_bytes=_memory(config, stage),
+        gpu_fraction=wanted.gpu_fraction,
+        gpu_memory_bytes=parse_bytes(wanted.gpu_memory) if wanted.gpu_memory else None,
+        cpus=wanted.cpus,
+        threads=wanted.threads,
+        min_replicas=least,
+        max_replicas=most,
+        standby=wanted.standby,
+        labels=wanted.labels,
+        resources=wanted.resources,
+        dtype=wanted.dtype,
+        options=wanted.options,
+        python=wanted.python,
+    )
+
+
+def _memory(config: Config, stage: str) -> dict[str, int]:
+    """The backend's own estimate for each device kind that it runs on, in the dtype that it would have there."""
+    from actors.stage import build_options
+
+    wanted = config.stage(stage)
+    entry = find(stage, wanted.backend)
+    try:
+        backend = entry.backend_class()(build_options(entry, wanted.options))
+    except (ValueError, TypeError) as error:
+        raise ConfigError(f"{stage}: options of backend {entry.name}: {error}") from error
+    estimates: dict[str, int] = {}
+    for kind in KINDS:
+        if kind not in entry.devices:
+            continue
+        dtype = wanted.dtype
+        if dtype == "auto":
+            dtype = resolve_dtype(kind)
+        size = backend.memory_bytes(dtype)
+        if size:
+            estimates[kind] = size
+    return estimates
+
+
+def plan_for(config: Config, inventory: Inventory) -> Plan:
+    """The plan for `config` on `inventory`.  Raises `PlacementError`, or `ConfigError` for an impossible dtype."""
+    plan = make_plan(asks(config), inventory)
+    for slot in plan.slots:
+        if slot.device != "cpu":
+            continue
+        try:
+            resolve_dtype("cpu", config.stage(slot.stage).dtype)
+        except ImpossibleDtype as error:
+            origin = config.origins.get(f"{slot.stage}.dtype", "default")
+            raise ConfigError(f"{origin}: {slot.stage} ({slot.backend}): {error}") from error
+    return plan

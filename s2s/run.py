@@ -1,0 +1,223 @@
+"""`python -m s2s.run [command] [flags]`: one door for everything.
+
+Nothing heavy is imported until a command needs it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import importlib
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from s2s.config import Config, ConfigError, canonical, settings
+
+Flags = list[tuple[str, str | None]]
+BENCHES = ("queue", "faults", "startup", "turns")
+
+
+def entry() -> None:
+    """The `s2s` command."""
+    sys.exit(main(sys.argv[1:]))
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run one command; the exit code.  2 is a mistake in what was asked, 1 a failure, 130 Ctrl-C."""
+    name, rest = _command(argv)
+    if name is None:
+        return 2
+    if name == "" or (rest[:1] in (["-h"], ["--help"]) and not argv[0].isalpha()):
+        print(_overview())
+        return 0
+    command = COMMANDS[name]
+    parser = argparse.ArgumentParser(
+        prog=f"python -m s2s.run {name}",
+        description=command.summary,
+        epilog=_settings_help(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    command.arguments(parser)
+    own, flags = split(rest, _own_options(parser))
+    args = parser.parse_args(own)
+    try:
+        return command.run(_configuration(flags), args)
+    except KeyboardInterrupt:
+        print("interrupted: everything was stopped", file=sys.stderr)
+        return 130
+    except _mistakes() as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except _failures() as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+
+
+def _command(argv: Sequence[str]) -> tuple[str | None, list[str]]:
+    """The command's name and the arguments after it; flags alone mean `serve`."""
+    if argv[:1] in (["-h"], ["--help"]):
+        return "", list(argv)
+    if not argv or argv[0].startswith("-"):
+        return "serve", list(argv)
+    if argv[0] in COMMANDS:
+        return argv[0], list(argv[1:])
+    near = difflib.get_close_matches(argv[0], COMMANDS, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    print(f"error: {argv[0]!r} is not a command.{hint} Known: {', '.join(COMMANDS)}.", file=sys.stderr)
+    return None, []
+
+
+def split(argv: Sequence[str], own: dict[str, bool]) -> tuple[list[str], Flags]:
+    """Part a command's own arguments from configuration flags.
+
+    `own`: the command's options, each with whether it takes a value.  `-` and `_` are the same in a flag, and a flag
+    without a value is a switch.
+    """
+    kept: list[str] = []
+    flags: Flags = []
+    known = settings()
+    position = 0
+    while position < len(argv):
+        word = argv[position]
+        position += 1
+        if not word.startswith("--") or word == "--":
+            kept.append(word)
+            continue
+        name, equals, value = word.removeprefix("--").partition("=")
+        spelled = "--" + name.replace("_", "-")
+        if spelled in own:
+            kept.append(spelled + equals + value)
+            continue
+        switch = getattr(known.get(canonical(name)), "type", None) is bool or "optimal_settings" in canonical(
+            name
+        )
+        follows = position < len(argv) and not argv[position].startswith("--")
+        if equals:
+            flags.append((name, value))
+        elif switch or not follows:
+            flags.append((name, None))
+        else:
+            flags.append((name, argv[position]))
+            position += 1
+    return kept, flags
+
+
+def _own_options(parser: argparse.ArgumentParser) -> dict[str, bool]:
+    return {
+        option: action.nargs != 0
+        for action in parser._actions
+        for option in action.option_strings
+        if option.startswith("--")
+    }
+
+
+def _configuration(flags: Flags) -> Config:
+    from s2s.layers import load
+
+    return load(flags, os.environ)
+
+
+def _mistakes() -> tuple[type[Exception], ...]:
+    from orchestration.placement import PlacementError
+
+    return (ConfigError, PlacementError)
+
+
+def _failures() -> tuple[type[Exception], ...]:
+    from orchestration.supervisor import StageFailedError
+
+    return (StageFailedError,)
+
+
+def _overview() -> str:
+    lines = [
+        "usage: python -m s2s.run [command] [flags]",
+        "",
+        "Speech to speech on Ray actors.",
+        "",
+        "commands:",
+    ]
+    lines += [f"  {name:8} {command.summary}" for name, command in COMMANDS.items()]
+    lines += ["", "Flags alone mean `serve`.  `COMMAND --help` shows a command's own arguments.", ""]
+    return "\n".join(lines) + _settings_help()
+
+
+def _settings_help() -> str:
+    """Every setting once; those of the five stages together."""
+    lines = ["settings of every command (also in --config FILE, and as S2S_NAME in the environment):"]
+    lines.append("  --config FILE".ljust(28) + "a YAML file with settings by these names")
+    lines.append("  --mac-optimal-settings".ljust(28) + "the mac profile (also --local_mac_optimal_settings)")
+    for name, setting in settings().items():
+        stage, _, leaf = setting.path.partition(".")
+        if stage in ("vad", "turn", "llm", "tts"):
+            continue
+        shown = f"  --<stage>_{leaf}" if stage == "stt" else f"  --{name}"
+        lines.append(shown.ljust(28) + setting.help)
+    lines.append(
+        "  --<stage>_<option>".ljust(28) + "an option of the stage's backend, such as --stt_model_name;"
+    )
+    lines.append("".ljust(28) + "`config --options` lists them")
+    lines.append("  <stage>: vad, turn, stt, llm, tts.  `-` and `_` are the same.")
+    return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class _Command:
+    """One command: `module.run(config, args) -> int` does it."""
+
+    summary: str
+    module: str
+    arguments: Callable[[argparse.ArgumentParser], None] = lambda parser: None
+
+    def run(self, config: Config, args: argparse.Namespace) -> int:
+        code: int = importlib.import_module(self.module).run(config, args)
+        return code
+
+
+def _ask(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--input", nargs="+", required=True, metavar="FILE", help="recordings, one turn each")
+    parser.add_argument("--output-dir", default="out", metavar="DIR", help="where the answers go")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def _plan(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print it as JSON")
+    parser.add_argument("--explain", action="store_true", help="why each replica is where it is")
+
+
+def _bench(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", choices=BENCHES)
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    parser.add_argument("--check", action="store_true", help="exit 1 where a bound fails")
+    parser.add_argument(
+        "--stage", choices=("stt", "llm", "tts"), default="tts", help="faults: whose process is killed"
+    )
+    parser.add_argument("--kills", type=int, default=10, help="faults: how often")
+    parser.add_argument("--seed", type=int, default=0, help="of everything random")
+
+
+def _pull(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("names", nargs="*", metavar="ASSET", help="default: what the configuration needs")
+    parser.add_argument("--list", action="store_true", help="what there is, what is here, sizes and licences")
+
+
+def _config(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--print", action="store_true", help="the effective tree (default)")
+    parser.add_argument("--options", action="store_true", help="options of the chosen backends")
+
+
+COMMANDS = {
+    "serve": _Command("the Realtime server", "s2s.serve"),
+    "ask": _Command("recordings in, spoken answers out", "s2s.ask", _ask),
+    "plan": _Command("what would run where; nothing is started", "s2s.plan", _plan),
+    "bench": _Command("measure queue, faults, startup or turns", "s2s.bench.run", _bench),
+    "doctor": _Command("what is on this machine", "s2s.doctor"),
+    "pull": _Command("fetch model weights and recordings", "s2s.pull", _pull),
+    "config": _Command("the effective configuration and where it came from", "s2s.config_view", _config),
+}
+
+if __name__ == "__main__":
+    entry()
