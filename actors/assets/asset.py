@@ -95,10 +95,11 @@ class HubFile:
 
 @dataclass(frozen=True)
 class Hub:
-    """A source: files of a Hugging Face hub repository, in the form that the asset has in the end."""
+    """A source: files of a Hugging Face hub repository, and the converter that makes the asset of them if any."""
 
     repo: str
     files: tuple[HubFile, ...]
+    converter: str = ""
 
     def __str__(self) -> str:
         return f"hub {self.repo} ({', '.join(file.path for file in self.files)})"
@@ -131,7 +132,7 @@ class Asset:
                 content = [file.sha256 for file in files] + [tree.package.sha256 for tree in trees]
             case Converted(assets, converter):
                 content = [*assets, converter]
-            case Hub(repo, files):
+            case Hub(repo, files, _):
                 content = [repo, *(file.path for file in files)]
         return hashlib.sha256(" ".join([*content, str(self.revision)]).encode()).hexdigest()[:8]
 

