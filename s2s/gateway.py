@@ -19,10 +19,14 @@ from actors.queue.link import Replica, StageLink
 from orchestration.session.config import SessionDefaults
 from orchestration.session.events import ClientEvent, ServerEvent
 from orchestration.session.timeline import TurnRecord
+from s2s.config import Config
 from s2s.session_driver import SessionDriver
 from s2s.sessions import Sessions
 
 log = logging.getLogger(__name__)
+
+CONCURRENT_CALLS = 1000
+"""Calls to the actor that may be open at once: each waiting client of `next_events` holds one."""
 
 
 @dataclass(frozen=True)
@@ -147,3 +151,25 @@ class Gateway:
             self._sessions.close(driver)
         for link in self._links.values():
             link.stop()
+
+
+def gateway_options(config: Config) -> GatewayOptions:
+    """What the configuration says of sessions and queues."""
+    session = config.session
+    defaults = SessionDefaults(
+        model=config.llm.backend,
+        instructions=session.instructions,
+        language=None if session.language == "auto" else session.language,
+        hears="audio" if config.stt.backend == "none" else "transcript",
+    )
+    return GatewayOptions(config.stages, defaults, config.server.max_sessions)
+
+
+def start_gateway(config: Config, supervisor: Any, name: str = "gateway-0") -> Any:
+    """The handle of a new gateway actor that the supervisor knows and whose every stage is ready."""
+    actor = ray.remote(Gateway).options(num_cpus=0, max_restarts=0, max_concurrency=CONCURRENT_CALLS)
+    gateway = actor.remote(name, gateway_options(config), supervisor)
+    ray.get(gateway.start.remote())
+    ray.get(supervisor.add_gateway.remote(gateway))
+    ray.get(gateway.ready.remote())
+    return gateway
