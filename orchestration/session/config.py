@@ -10,7 +10,8 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 DEFAULT_INSTRUCTIONS = (
-    "You are a friendly voice assistant. Answer in one to three short spoken sentences, without lists or markup."
+    "You are a friendly voice assistant. "
+    "Answer in one to three short spoken sentences, without lists or markup."
 )
 
 

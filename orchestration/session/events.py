@@ -12,7 +12,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from orchestration.session.config import AudioFormat, RealtimeSession, Tool, ToolChoice, TranscriptionSession
-from orchestration.session.items import ContentPart, Item, ItemReference
+from orchestration.session.items import Item, ItemReference
 
 
 class _Client(msgspec.Struct, tag_field="type", kw_only=True):

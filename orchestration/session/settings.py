@@ -101,11 +101,15 @@ def merge(base: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
     merged = dict(base)
     for name, value in patch.items():
         old = merged.get(name)
-        same_kind = isinstance(old, Mapping) and isinstance(value, Mapping)
-        if same_kind and "type" in value and "type" in old and value["type"] != old["type"]:
-            same_kind = False
-        merged[name] = merge(old, value) if same_kind and name != "metadata" else copy.deepcopy(value)
+        if isinstance(old, Mapping) and isinstance(value, Mapping) and _same_type(old, value):
+            merged[name] = merge(old, value)
+        else:
+            merged[name] = copy.deepcopy(value)
     return merged
+
+
+def _same_type(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    return bool(old.get("type") == new.get("type", old.get("type")))
 
 
 def _typed(wire: Mapping[str, Any]) -> EffectiveSession:

@@ -1,0 +1,68 @@
+"""Sound on its way to the client's ear: what was heard of each answer, and OpenAI's `output_audio_buffer` events."""
+
+from __future__ import annotations
+
+from orchestration.session.core import Core
+from orchestration.session.errors import ClientError
+from orchestration.session.events import (
+    OutputAudioBufferCleared,
+    OutputAudioBufferStarted,
+    OutputAudioBufferStopped,
+)
+
+
+class OutputBuffer:
+    """Follows the playback clock; its events are sent only where the transport paces the sound."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._playing: str | None = None
+        """The response whose sound is playing, once `started` was sent."""
+
+    def play(self, response_id: str, item_id: str, seconds: float, now: float) -> None:
+        self._core.audio_sent = True
+        self._core.playback.queue(item_id, seconds, now)
+        if self._core.defaults.paced_output and self._playing != response_id:
+            self._stopped()
+            self._playing = response_id
+            self._core.outbox.send(OutputAudioBufferStarted(response_id=response_id))
+
+    def clear(self, now: float) -> None:
+        """`output_audio_buffer.clear`."""
+        if not self._core.defaults.paced_output:
+            raise ClientError(
+                "invalid_request",
+                "output_audio_buffer.clear is for WebRTC; here the client holds the sound: stop playing, and "
+                "send conversation.item.truncate.",
+                "type",
+            )
+        self.cut(now)
+
+    def cut(self, now: float) -> None:
+        """Playback stops; the conversation keeps what was heard."""
+        playback, conversation = self._core.playback, self._core.conversation
+        for item_id in playback.unheard_items(now):
+            entry = conversation.find(item_id)
+            if entry is not None and entry.spoken is not None:
+                heard_ms = playback.heard_ms(item_id, now)
+                if entry.spoken.heard_ms is None or entry.spoken.heard_ms > heard_ms:
+                    entry.spoken.heard_ms = heard_ms
+                    conversation.changed()
+        playback.cut(now)
+        if self._playing is not None:
+            self._core.outbox.send(OutputAudioBufferCleared(response_id=self._playing))
+            self._playing = None
+
+    def ends_at(self) -> float | None:
+        """When `output_audio_buffer.stopped` is due."""
+        return self._core.playback.ends_at if self._playing is not None else None
+
+    def tick(self, now: float, active: str | None) -> None:
+        """Say so when the sound of a response that is done has been played."""
+        if self._playing is not None and self._playing != active and not self._core.playback.playing(now):
+            self._stopped()
+
+    def _stopped(self) -> None:
+        if self._playing is not None:
+            self._core.outbox.send(OutputAudioBufferStopped(response_id=self._playing))
+            self._playing = None

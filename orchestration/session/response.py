@@ -1,0 +1,258 @@
+"""One response, from `response.created` to `response.done`: LLM text, clauses, speech, function calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from actors.messages import Failed, LlmDone, LlmRequest, LlmText, LlmToolCall, Message, Rank, Result
+from orchestration.session.clauses import ClauseOptions, ClauseStream
+from orchestration.session.core import Core
+from orchestration.session.events import (
+    InputTokenDetails,
+    OutputTokenDetails,
+    RateLimit,
+    RateLimitsUpdated,
+    ResponseAudio,
+    ResponseAudioOutput,
+    ResponseCreated,
+    ResponseDone,
+    ResponseError,
+    ResponseState,
+    StatusDetails,
+    Usage,
+)
+from orchestration.session.gate import Gate
+from orchestration.session.items import FunctionCallItem, Item, ItemStatus, copied
+from orchestration.session.output_buffer import OutputBuffer
+from orchestration.session.output_items import MessageOutput, call_output
+from orchestration.session.plan import Plan
+from orchestration.session.spoken import SpokenClause
+from orchestration.session.timeline import TurnRecord
+from orchestration.session.visible import VisibleText
+from orchestration.session.voice import Voice, VoiceStyle
+
+Status = Literal["in_progress", "completed", "cancelled", "failed", "incomplete"]
+Reason = Literal["turn_detected", "client_cancelled", "max_output_tokens", "content_filter"]
+
+
+class Response:
+    """Ends exactly once; then `finished` is called."""
+
+    def __init__(
+        self,
+        core: Core,
+        plan: Plan,
+        output: OutputBuffer,
+        record: TurnRecord,
+        now: float,
+        finished: Callable[[Response, float], None],
+        speculative: bool = False,
+    ) -> None:
+        self.id = core.outbox.new_id("resp")
+        self.plan = plan
+        self.record = record
+        self.status: Status = "in_progress"
+        self._core = core
+        self._finished = finished
+        self._buffer = output
+        self._gate = Gate(speculative)
+        self._output: list[Item] = []
+        self._message: MessageOutput | None = None
+        self._visible = VisibleText()
+        self._clauses = ClauseStream(ClauseOptions(language=core.language or "en"))
+        self._llm_done: LlmDone | None = None
+        self._output_tokens = 0
+        self.started = False
+        """Whether the LLM has been asked."""
+        style = VoiceStyle(plan.tts_voice, core.language, plan.speed, core.defaults.seed)
+        allowance = None
+        if speculative:
+            allowance = 1 if core.defaults.speculation == "tts" else 0
+        self._voice = Voice(core.outbox, self.id, style, self, core.playback.remaining_s, allowance)
+        self._gate.do(self._open, now)
+
+    @property
+    def active(self) -> bool:
+        return self.status == "in_progress"
+
+    @property
+    def item_id(self) -> str | None:
+        """The message that is being spoken."""
+        return self._message.item.id if self._message is not None else None
+
+    def generate(self, messages: list[Message], tool_choice: str, now: float) -> None:
+        """Ask the LLM."""
+        self.started = True
+        self.record.mark("llm_start", now)
+        plan = self.plan
+        request = LlmRequest(
+            messages,
+            plan.tools if tool_choice != "none" else [],
+            tool_choice,
+            plan.max_output_tokens if isinstance(plan.max_output_tokens, int) else None,
+            self._core.defaults.temperature,
+            self._core.defaults.seed,
+        )
+        rank = Rank.SPECULATIVE if self._gate.closed else Rank.CONFIRMED
+        self._core.outbox.submit(request, self.id, self._llm, now, rank)
+
+    def release(self, now: float) -> None:
+        """The turn is confirmed: what was held back happens, and work for it ranks first."""
+        self._core.outbox.promote(self.id, now)
+        self._gate.open(now)
+        self._voice.allow_all(now)
+
+    def discard(self) -> None:
+        """Nobody will hear of this speculative response."""
+        self.status = "cancelled"
+        self._core.outbox.cancel(self.id)
+
+    def cancel(self, reason: Literal["turn_detected", "client_cancelled"], now: float) -> None:
+        self.record.mark("cancelled", now)
+        spoken = self._voice.record
+        if self._message is not None and self.plan.modality == "audio":
+            heard = spoken.sent_ms
+            if reason == "turn_detected":
+                heard = self._core.playback.heard_ms(self._message.item.id, now)
+            spoken.heard_ms = heard
+        self._finish("cancelled", StatusDetails("cancelled", reason), now)
+
+    def fail(self, code: str, message: str, now: float) -> None:
+        spoken = self._voice.record
+        spoken.heard_ms = spoken.sent_ms
+        error = ResponseError("server_error", code, message)
+        self._finish("failed", StatusDetails("failed", error=error), now)
+
+    def _open(self, now: float) -> None:
+        self.record.response_id = self.id
+        self._core.outbox.send(ResponseCreated(response=self._state("in_progress", None)))
+        limit = self._core.defaults.limits.requests_per_minute
+        self._core.outbox.send(RateLimitsUpdated(rate_limits=[RateLimit("requests", limit, limit, 0.0)]))
+
+    def _llm(self, result: Result, now: float) -> None:
+        match result:
+            case LlmText(text=text, tokens=tokens):
+                self.record.mark("first_token", now)
+                self._output_tokens += tokens
+                self._write(self._visible.feed(text), now)
+                self._speak([(c.text, c.spoken) for c in self._clauses.feed(text)], now)
+            case LlmToolCall(name=name, arguments=arguments):
+                self.record.mark("first_token", now)
+                self._call(name, arguments, now)
+            case LlmDone():
+                self._llm_done = result
+                self._write(self._visible.finish(), now)
+                self._speak([(c.text, c.spoken) for c in self._clauses.finish()], now)
+                self._voice.end(now)
+            case Failed(message=message):
+                self.fail("llm_failed", message, now)
+            case _:
+                self.fail("llm_failed", f"llm: unexpected {type(result).__name__}.", now)
+
+    def _write(self, text: str, now: float) -> None:
+        if not text:
+            return
+        if self._message is None:
+            self._message = MessageOutput(
+                self._core,
+                self._gate,
+                self.id,
+                len(self._output),
+                self.plan.modality,
+                self.plan.in_conversation,
+                self._voice.record,
+            )
+            self._output.append(self._message.item)
+            self._message.open(now)
+        self._message.text(text, now)
+        self.record.answer += text
+
+    def _speak(self, clauses: list[tuple[str, str]], now: float) -> None:
+        if self.plan.modality != "audio":
+            return
+        for text, spoken in clauses:
+            if spoken:
+                self.record.mark("first_clause", now)
+            self._voice.speak(text, spoken, now)
+            if self._voice.started:
+                self.record.mark("tts_start", now)
+
+    def _call(self, name: str, arguments: str, now: float) -> None:
+        called = any(isinstance(item, FunctionCallItem) for item in self._output)
+        if called and not self.plan.parallel_tool_calls:
+            return
+        index = len(self._output)
+        item = call_output(
+            self._core, self._gate, self.id, index, name, arguments, self.plan.in_conversation, now
+        )
+        self._output.append(item)
+
+    def sound(self, clause: SpokenClause, pcm: bytes, rate_hz: int, now: float) -> None:
+        message = self._message
+        assert message is not None, "a clause has text"
+        self.record.mark("first_audio", now)
+        message.sound(pcm, rate_hz, now)
+
+        def play(at: float) -> None:
+            self.record.mark("first_audio_sent", at)
+            self._buffer.play(self.id, message.item.id, len(pcm) / 2 / rate_hz, at)
+
+        self._gate.do(play, now)
+
+    def voice_failed(self, message: str, now: float) -> None:
+        self.fail("tts_failed", message, now)
+
+    def spoken(self, now: float) -> None:
+        assert self._llm_done is not None, "the voice ends after the LLM"
+        match self._llm_done.finish_reason:
+            case "length":
+                self._finish("incomplete", StatusDetails("incomplete", "max_output_tokens"), now)
+            case "content_filter":
+                self._finish("incomplete", StatusDetails("incomplete", "content_filter"), now)
+            case _:
+                self._finish("completed", None, now)
+
+    def _finish(self, status: Status, details: StatusDetails | None, now: float) -> None:
+        if not self.active:
+            return
+        self.status = status
+        self._core.outbox.cancel(self.id)
+        if self._message is not None:
+            item_status: ItemStatus = "completed" if status == "completed" else "incomplete"
+            self._message.close(item_status, now)
+            if details is not None and details.reason == "turn_detected":
+                self._message.keep_heard()
+        self._gate.do(lambda at: self._end(details, at), now)
+
+    def _end(self, details: StatusDetails | None, now: float) -> None:
+        self.record.mark("done", now)
+        self.record.status = self.status
+        if self._core.playback.playing(now):
+            self.record.mark("playback_end", self._core.playback.ends_at)
+        self._core.outbox.send(ResponseDone(response=self._state(self.status, details)))
+        self._finished(self, now)
+
+    def _state(self, status: Status, details: StatusDetails | None) -> ResponseState:
+        plan = self.plan
+        ended = status != "in_progress"
+        return ResponseState(
+            id=self.id,
+            status=status,
+            status_details=details,
+            output=[copied(item) for item in self._output] if ended else [],
+            conversation_id=self._core.conversation.id if plan.in_conversation else None,
+            output_modalities=[plan.modality],
+            max_output_tokens=plan.max_output_tokens,
+            audio=ResponseAudio(ResponseAudioOutput(plan.format, plan.voice)),
+            usage=self._usage() if ended else None,
+            metadata=plan.metadata,
+        )
+
+    def _usage(self) -> Usage:
+        done = self._llm_done or LlmDone("stop", output_tokens=self._output_tokens)
+        inputs = InputTokenDetails(text_tokens=done.input_tokens, cached_tokens=done.cached_tokens)
+        outputs = OutputTokenDetails(text_tokens=done.output_tokens)
+        return Usage(
+            done.input_tokens + done.output_tokens, done.input_tokens, done.output_tokens, inputs, outputs
+        )

@@ -1,0 +1,141 @@
+"""Transcripts of user speech: one STT request a stretch of sound, its events where the session asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from actors.messages import STT_RATE_HZ, Failed, Rank, Result, SttRequest, SttResult
+from orchestration.session.conversation import Entry
+from orchestration.session.core import Core
+from orchestration.session.events import (
+    ErrorDetail,
+    InputAudioTranscriptionCompleted,
+    InputAudioTranscriptionDelta,
+    InputAudioTranscriptionFailed,
+    TranscriptionUsage,
+)
+from orchestration.session.items import InputAudio, MessageItem
+from orchestration.session.timeline import TurnRecord
+
+
+class Hearing:
+    """The transcription of one stretch of user speech."""
+
+    def __init__(self, core: Core, generation: str, pcm: bytes, record: TurnRecord) -> None:
+        self.generation = generation
+        self.result: SttResult | None = None
+        self.problem: str | None = None
+        self.started = False
+        self.heard: Callable[[float], None] = lambda now: None
+        """Called when the transcript is there, or cannot be had."""
+        self._core = core
+        self._pcm = pcm
+        self._record = record
+
+    @property
+    def done(self) -> bool:
+        return self.result is not None or self.problem is not None
+
+    @property
+    def text(self) -> str:
+        """What was said; empty while unknown, and where nothing was."""
+        if self.result is None or self.result.rejected is not None:
+            return ""
+        return self.result.text.strip()
+
+    def start(self, rank: Rank, now: float) -> None:
+        transcription = self._core.settings.input.transcription
+        language = transcription.language if transcription is not None else None
+        prompt = transcription.prompt if transcription is not None else None
+        request = SttRequest(self._pcm, language or self._core.defaults.language, prompt)
+        self.started = True
+        self._record.stt_start = now
+        self._core.outbox.submit(request, self.generation, self._result, now, rank)
+
+    def know_silence(self, now: float) -> None:
+        """VAD heard no speech in it: nothing need be asked."""
+        self.result = SttResult("", rejected="no_speech")
+        self.heard(now)
+
+    def promote(self, now: float) -> None:
+        self._core.outbox.promote(self.generation, now)
+
+    def cancel(self) -> None:
+        self._core.outbox.cancel(self.generation)
+
+    def _result(self, result: Result, now: float) -> None:
+        match result:
+            case SttResult(final=True):
+                self.result = result
+            case SttResult():
+                return
+            case Failed(message=message):
+                self.problem = message
+            case _:
+                self.problem = f"stt: unexpected {type(result).__name__}."
+        self._record.transcript_done = now
+        self.heard(now)
+
+
+class Transcripts:
+    """Committed items that wait for their transcript."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._hearings: dict[str, Hearing] = {}
+
+    def follow(
+        self, entry: Entry, hearing: Hearing, record: TurnRecord, settled: Callable[[float], None], now: float
+    ) -> None:
+        """Write what `hearing` brings, now or later, into `entry`, and then call `settled`."""
+        if self._core.defaults.hears == "transcript":
+            entry.transcript = "pending"
+        self._hearings[entry.id] = hearing
+
+        def heard(at: float) -> None:
+            del self._hearings[entry.id]
+            self._settle(entry, hearing, record)
+            settled(at)
+
+        hearing.heard = heard
+        if hearing.done:
+            heard(now)
+
+    def forget(self, item_id: str) -> None:
+        """The item was deleted."""
+        hearing = self._hearings.pop(item_id, None)
+        if hearing is not None:
+            hearing.heard = lambda now: None
+            hearing.cancel()
+
+    def _settle(self, entry: Entry, hearing: Hearing, record: TurnRecord) -> None:
+        outbox = self._core.outbox
+        told = self._core.settings.input.transcription is not None
+        if hearing.problem is not None:
+            entry.transcript, entry.problem = "failed", hearing.problem
+            if told:
+                error = ErrorDetail("server_error", "transcription_failed", hearing.problem)
+                outbox.send(InputAudioTranscriptionFailed(item_id=entry.id, content_index=0, error=error))
+            return
+        text = record.transcript = hearing.text
+        entry.transcript = "words" if text else "empty"
+        language = hearing.result.language if hearing.result is not None else None
+        if text and language:
+            self._core.language = record.language = language
+        _write(entry, text)
+        self._core.conversation.changed()
+        if not told:
+            return
+        if text:
+            outbox.send(InputAudioTranscriptionDelta(item_id=entry.id, content_index=0, delta=text))
+        usage = TranscriptionUsage(len(entry.pcm) / 2 / STT_RATE_HZ)
+        outbox.send(
+            InputAudioTranscriptionCompleted(item_id=entry.id, content_index=0, transcript=text, usage=usage)
+        )
+
+
+def _write(entry: Entry, text: str) -> None:
+    if isinstance(entry.item, MessageItem):
+        for part in entry.item.content:
+            if isinstance(part, InputAudio):
+                part.transcript = text

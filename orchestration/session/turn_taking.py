@@ -1,0 +1,227 @@
+"""One person's turns, from the first speech to the endpoint, and the work that begins before the endpoint is sure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from actors.messages import Rank, Result, TurnRequest, TurnResult
+from orchestration.session.answers import Answers
+from orchestration.session.audio_buffer import AudioBuffer, to_ms, to_samples
+from orchestration.session.barge_in import BargeIn
+from orchestration.session.config import ServerVad
+from orchestration.session.core import Core
+from orchestration.session.events import InputAudioBufferSpeechStarted, InputAudioBufferSpeechStopped
+from orchestration.session.timeline import TurnRecord
+from orchestration.session.transcripts import Hearing
+from orchestration.session.turns import endpointing
+from orchestration.session.turns.base import AskTurn, Ended, Paused, Resumed, Signal, Started
+from orchestration.session.vad_feed import Frame
+
+TURN_WINDOW_MS = 8_000
+"""What the turn model hears."""
+SEMANTIC_PREFIX_MS = 300
+
+
+@dataclass
+class Turn:
+    """A turn that is being spoken."""
+
+    number: int
+    item_id: str
+    start: int
+    """First sample of its speech."""
+    audio_start: int
+    """First sample of its sound: `start` less the padding."""
+    record: TurnRecord = field(default_factory=TurnRecord)
+    announced: bool = False
+    """Whether the client knows of it: speech over an answer first has to prove to be an interruption."""
+    attempt: int = 0
+    hearing: Hearing | None = None
+    ended: Ended | None = None
+    """The endpoint, while a turn that is not announced waits for its words."""
+
+
+class TurnTaking:
+    """Follows VAD frames.  `over(turn, hearing, ended, now)` is called for each turn that is complete."""
+
+    def __init__(
+        self,
+        core: Core,
+        answers: Answers,
+        buffer: AudioBuffer,
+        over: Callable[[Turn, Hearing, Ended, float], None],
+        dismissed: Callable[[float], None],
+    ) -> None:
+        self._core = core
+        self._answers = answers
+        self._buffer = buffer
+        self._over = over
+        self._dismissed = dismissed
+        self._barge_in = BargeIn(core.defaults.pace)
+        self._count = 0
+        self._questions = 0
+        self.turn: Turn | None = None
+        self.configure()
+
+    def configure(self) -> None:
+        """Turn detection was set."""
+        self._endpointing = endpointing(self._core.settings.turn_detection, self._core.defaults.pace)
+        self.forget()
+
+    def forget(self) -> None:
+        """What was being said was committed or cleared by the client."""
+        if self.turn is not None:
+            self._drop_attempt(self.turn)
+            self.turn = None
+        self._endpointing.reset()
+
+    def next_number(self) -> int:
+        self._count += 1
+        return self._count
+
+    @property
+    def speaking(self) -> bool:
+        """Whether a turn is on that the client knows of."""
+        return self.turn is not None and self.turn.announced
+
+    def frame(self, frame: Frame, now: float) -> None:
+        for signal in self._endpointing.frame(frame):
+            self._signal(signal, frame.end, now)
+        turn = self.turn
+        if turn is None or turn.announced or turn.hearing is not None or turn.ended is not None:
+            return
+        if not self._overlaps(now) or self._barge_in.by_duration(frame.end - turn.start):
+            self._announce(turn, now)
+
+    def _signal(self, signal: Signal, position: int, now: float) -> None:
+        match signal:
+            case Started(at=at):
+                self._start(at, now)
+            case Paused(at=at):
+                self._pause(at, position, now)
+            case Resumed():
+                self._resume()
+            case AskTurn(until=until):
+                self._ask_turn(until, now)
+            case Ended():
+                self._end(signal, now)
+
+    def _start(self, at: int, now: float) -> None:
+        if self.turn is not None:
+            self._resume()
+            return
+        detection = self._core.settings.turn_detection
+        padding_ms = detection.prefix_padding_ms if isinstance(detection, ServerVad) else SEMANTIC_PREFIX_MS
+        audio_start = max(self._buffer.start, at - to_samples(padding_ms))
+        self.turn = Turn(self.next_number(), self._core.outbox.new_id("item"), at, audio_start)
+        self.turn.record.speech_start = now
+        if not self._overlaps(now):
+            self._announce(self.turn, now)
+
+    def _overlaps(self, now: float) -> bool:
+        detection = self._core.settings.turn_detection
+        interrupts = detection is not None and detection.interrupt_response
+        return interrupts and self._core.playback.playing(now)
+
+    def _announce(self, turn: Turn, now: float) -> None:
+        turn.announced = True
+        turn.record.item_id = turn.item_id
+        self._core.timeline.add(turn.record)
+        started = InputAudioBufferSpeechStarted(audio_start_ms=to_ms(turn.audio_start), item_id=turn.item_id)
+        self._core.outbox.send(started)
+        detection = self._core.settings.turn_detection
+        if detection is not None and detection.interrupt_response:
+            self._answers.interrupt(now)
+
+    def _pause(self, at: int, position: int, now: float) -> None:
+        turn = self.turn
+        assert turn is not None, "only a turn can pause"
+        turn.record.pause_seen = now
+        turn.record.last_speech = now - to_ms(position - at) / 1000
+        if turn.announced and self._core.defaults.speculation == "off":
+            return
+        if self._core.defaults.hears == "transcript":
+            hearing = turn.hearing = self._hearing(turn, position)
+            hearing.heard = lambda at: self._heard(turn, hearing, at)
+            hearing.start(Rank.SPECULATIVE, now)
+
+    def _hearing(self, turn: Turn, until: int) -> Hearing:
+        turn.attempt += 1
+        pcm = self._buffer.read(turn.audio_start, until)
+        return Hearing(self._core, f"turn-{turn.number}.{turn.attempt}", pcm, turn.record)
+
+    def _resume(self) -> None:
+        turn = self.turn
+        assert turn is not None, "only a turn can go on"
+        turn.ended = None
+        self._drop_attempt(turn)
+
+    def _drop_attempt(self, turn: Turn) -> None:
+        self._core.outbox.cancel(f"endpoint-{self._questions}")
+        if turn.hearing is not None:
+            turn.hearing.cancel()
+            turn.hearing = None
+            self._core.timeline.stt.thrown_away += 1
+        self._answers.drop_speculation()
+
+    def _heard(self, turn: Turn, hearing: Hearing, now: float) -> None:
+        """An early transcript: it may prove an interruption, and the answer may begin."""
+        wanted = self._barge_in.by_words(hearing.text) or (hearing.text != "" and not self._overlaps(now))
+        if wanted and not turn.announced:
+            self._announce(turn, now)
+        if turn.ended is not None:
+            self._conclude(turn, hearing, turn.ended, now)
+        elif turn.announced and hearing.text:
+            detection = self._core.settings.turn_detection
+            if detection is not None and detection.create_response:
+                self._answers.speculate(hearing.text, now)
+
+    def _ask_turn(self, until: int, now: float) -> None:
+        turn = self.turn
+        assert turn is not None, "only a turn can be complete"
+        self._questions += 1
+        window = max(turn.audio_start, until - to_samples(TURN_WINDOW_MS))
+        request = TurnRequest(self._buffer.read(window, until))
+        self._core.outbox.submit(request, f"endpoint-{self._questions}", self._judged, now)
+
+    def _judged(self, result: Result, now: float) -> None:
+        if isinstance(result, TurnResult):  # otherwise silence decides
+            for signal in self._endpointing.judged(result.probability):
+                self._signal(signal, self._buffer.end, now)
+
+    def _end(self, ended: Ended, now: float) -> None:
+        turn = self.turn
+        assert turn is not None, "only a turn can end"
+        turn.record.endpoint = now
+        hearing = turn.hearing
+        if turn.announced:
+            self._conclude(turn, hearing, ended, now)
+        elif hearing is None:  # it was too short for a pause: nobody was heard
+            self._dismiss(turn, now)
+        elif hearing.done:
+            self._conclude(turn, hearing, ended, now)
+        else:
+            turn.ended = ended
+            hearing.promote(now)
+
+    def _conclude(self, turn: Turn, hearing: Hearing | None, ended: Ended, now: float) -> None:
+        if not turn.announced:
+            self._dismiss(turn, now)
+            return
+        self.turn = None
+        self._core.outbox.cancel(f"endpoint-{self._questions}")
+        if hearing is None:
+            hearing = self._hearing(turn, ended.at)
+        else:
+            self._core.timeline.stt.used += 1
+            hearing.promote(now)
+        stopped = InputAudioBufferSpeechStopped(audio_end_ms=to_ms(ended.at), item_id=turn.item_id)
+        self._core.outbox.send(stopped)
+        self._over(turn, hearing, ended, now)
+
+    def _dismiss(self, turn: Turn, now: float) -> None:
+        """It was no interruption: the client never hears of it."""
+        self._drop_attempt(turn)
+        self.turn = None
+        self._dismissed(now)
