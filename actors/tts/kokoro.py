@@ -1,0 +1,242 @@
+"""TTS by Kokoro-82M (ONNX, int8, CPU): English, clause by clause, at 24 kHz."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from actors.backend import Capabilities
+from actors.batch import Batch, Key
+from actors.messages import Failed, TtsAudio, TtsDone, TtsRequest, Word
+from actors.tts.clause_sound import Shape, shaped
+from actors.tts.kokoro_model import FRAME_SAMPLES, MAX_PHONEMES, RATE_HZ, KokoroModel, Run, Speech, Stopped
+from actors.tts.kokoro_voices import OPENAI_NAMES, VOICES, UnknownVoice, accent, find_voice
+from actors.tts.phonemes import Phonemizer, Span, Unspeakable
+
+FIRST_PIECE_SAMPLES = RATE_HZ // 5
+PIECE_SAMPLES = RATE_HZ
+"""48 KB of int16."""
+MIN_SPEED, MAX_SPEED = 0.5, 2.0
+"""Beyond these the model's speech is no longer understood; asked-for speeds are brought into this range."""
+_MEMORY_BYTES = 420_000_000
+_SOON_PHONEMES = 60
+"""A run may end at a sentence mark from here on, so that long text is heard before all of it is made."""
+_LONG_PHONEMES = 180
+"""From here on any mark will do."""
+_ONSET_FRAMES = 3
+"""Speech comes this much ahead of the lengths that the model gives."""
+_SENTENCE_MARKS = ".!?…"
+_COMMA_MARKS = ",;:—()"
+
+
+@dataclass(frozen=True)
+class KokoroOptions:
+    """What can be set for the `kokoro` backend."""
+
+    model: str = "kokoro-82m-onnx-int8"
+    """Asset or folder with model.onnx and vocab.json."""
+    voices: str = "kokoro-voices"
+    """Asset or folder with <voice>.bin files, float32[510, 256]."""
+    voice: str = "af_heart"
+    """Voice of requests that name none."""
+    aliases: Mapping[str, str] = field(default_factory=lambda: dict(OPENAI_NAMES))
+    """Other names for voices, in lower case; by default OpenAI's, so that their clients work unchanged."""
+    lead_ms: int = 20
+    """Silence kept in front of a clause, in ms."""
+    tail_ms: int = 40
+    """Silence kept behind a clause in front of its pause, in ms: the sound of its last phoneme fades here."""
+    fade_ms: int = 5
+    """Fade at both ends of a clause, in ms."""
+    comma_pause_ms: int = 120
+    """Pause after a clause that ends in a comma, semicolon, colon or dash, in ms."""
+    sentence_pause_ms: int = 280
+    """Pause after a clause that ends a sentence, in ms."""
+    plain_pause_ms: int = 0
+    """Pause after a clause that ends in no mark, in ms."""
+
+
+class Kokoro:
+    """One loaded model.  `resume` is exact: the same request gives the same samples on CPUs of the same kind."""
+
+    def __init__(self, options: KokoroOptions) -> None:
+        self._options = options
+        self._shape = Shape(options.lead_ms, options.tail_ms, options.fade_ms)
+        self._default_voice = find_voice(options.voice, options.aliases)
+        self._model: KokoroModel | None = None
+        self._voices_folder = Path()
+        self._styles: dict[str, npt.NDArray[np.float32]] = {}
+        self._phonemizers: dict[str, Phonemizer] = {}
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(
+            languages=("en",),
+            streams=True,
+            resume="exact",
+            rate_hz=RATE_HZ,
+            voices=(*VOICES, *self._options.aliases),
+        )
+
+    def load(self, device: str, dtype: str, threads: int) -> None:
+        """Only "cpu"; `dtype` is the file's own (int8), so anything but "auto" or "int8" is an error."""
+        from actors.assets import resolve
+
+        if device != "cpu":
+            raise ValueError(
+                f"tts kokoro was asked to run on {device!r}; its int8 ONNX model runs on cpu only."
+            )
+        if dtype not in ("auto", "int8"):
+            raise ValueError(f"tts kokoro was asked for dtype {dtype!r}; its weights are int8: use auto.")
+        self._model = KokoroModel(resolve(self._options.model), threads)
+        self._voices_folder = resolve(self._options.voices)
+        self._style(self._default_voice)
+        self._phonemizer(accent(self._default_voice))
+
+    def warmup(self) -> None:
+        """One short sentence: the work memory of longer ones grows as they come."""
+        for _ in self.synthesize(Batch([(None, TtsRequest("Sure, I can help you with that."))])):
+            pass
+
+    def memory_bytes(self, dtype: str) -> int:
+        return _MEMORY_BYTES
+
+    def synthesize(self, batch: Batch[TtsRequest]) -> Iterator[tuple[Key, TtsAudio | TtsDone | Failed]]:
+        """Yield each clause's sound in pieces, then its length and word times.
+
+        A cancelled clause stops inside the model's run, within some 30 ms, and yields nothing more.
+        """
+        while taken := batch.take(1):
+            key, request = taken[0]
+            run = Run()
+
+            def stop_if_cancelled(key: Key = key, run: Run = run) -> None:
+                if batch.cancelled(key):
+                    run.stop()
+
+            batch.on_change(stop_if_cancelled)
+            stop_if_cancelled()
+            try:
+                for result in self._clause(request, run):
+                    if run.stopped:
+                        break
+                    yield key, result
+            except Stopped:
+                continue
+            except (UnknownVoice, Unspeakable) as error:
+                yield key, Failed(f"tts kokoro: {error}")
+            finally:
+                batch.on_change(None)
+
+    def _clause(self, request: TtsRequest, run: Run) -> Iterator[TtsAudio | TtsDone | Failed]:
+        if request.language is not None and not request.language.lower().startswith("en"):
+            yield Failed(
+                f"tts kokoro: language {request.language!r} was asked for, but this backend speaks English (en) only."
+            )
+            return
+        voice = find_voice(request.voice or self._default_voice, self._options.aliases)
+        speed = min(max(request.speed, MIN_SPEED), MAX_SPEED)
+        total, skip = 0, request.skip_samples
+        words: list[Word] = []
+        for spans in runs(self._phonemizer(accent(voice)).spans(request.text)):
+            phonemes, starts = laid_out(spans)
+            if not phonemes.strip(_SENTENCE_MARKS + _COMMA_MARKS + " "):
+                continue
+            speech = self._loaded.speak(phonemes, self._style(voice), speed, run)
+            pause_ms = self._pause_ms(phonemes)
+            pcm, cut = shaped(speech.samples, RATE_HZ, self._shape, pause_ms)
+            heard = max(0, len(pcm) - RATE_HZ * (pause_ms + self._shape.tail_ms) // 1000)
+            words += word_times(spans, starts, speech, cut, total, heard)
+            yield from pieces(pcm[min(skip, len(pcm)) :], first=total == 0)
+            skip = max(0, skip - len(pcm))
+            total += len(pcm)
+        yield TtsDone(total, words)
+
+    def _pause_ms(self, phonemes: str) -> int:
+        last = phonemes.rstrip(" )")[-1:]
+        if last and last in _SENTENCE_MARKS:
+            return self._options.sentence_pause_ms
+        return self._options.comma_pause_ms if last and last in _COMMA_MARKS else self._options.plain_pause_ms
+
+    @property
+    def _loaded(self) -> KokoroModel:
+        if self._model is None:
+            raise RuntimeError("tts kokoro was asked to speak before load() was called.")
+        return self._model
+
+    def _style(self, voice: str) -> npt.NDArray[np.float32]:
+        if voice not in self._styles:
+            style = np.fromfile(self._voices_folder / f"{voice}.bin", np.float32)
+            self._styles[voice] = style.reshape(MAX_PHONEMES, -1)
+        return self._styles[voice]
+
+    def _phonemizer(self, wanted: str) -> Phonemizer:
+        if wanted not in self._phonemizers:
+            self._phonemizers[wanted] = Phonemizer(wanted)
+        return self._phonemizers[wanted]
+
+
+def runs(spans: list[Span]) -> Iterator[list[Span]]:
+    """Parts of a clause for one run of the model each: they end at marks where they can, at words where they must."""
+    part: list[Span] = []
+    length = 0
+    for span in (piece for whole in spans for piece in _short(whole)):
+        if part and length + 1 + len(span.phonemes) > MAX_PHONEMES:
+            yield part
+            part, length = [], 0
+        part.append(span)
+        length += 1 + len(span.phonemes)
+        mark = span.phonemes[-1:] or " "
+        if (mark in _SENTENCE_MARKS and length >= _SOON_PHONEMES) or (
+            mark in _COMMA_MARKS and length >= _LONG_PHONEMES
+        ):
+            yield part
+            part, length = [], 0
+    if part:
+        yield part
+
+
+def _short(span: Span) -> Iterator[Span]:
+    """A single span that is longer than a run, cut up; any other as it is."""
+    for start in range(0, max(1, len(span.phonemes)), MAX_PHONEMES):
+        yield Span(span.source if start == 0 else "", span.phonemes[start : start + MAX_PHONEMES])
+
+
+def laid_out(spans: list[Span]) -> tuple[str, list[int]]:
+    """The phonemes of one run, and where in them each span starts."""
+    text, starts = "", []
+    for span in spans:
+        if text and span.phonemes and span.phonemes[0] not in _SENTENCE_MARKS + ",;:)":
+            text += " "
+        starts.append(len(text))
+        text += span.phonemes
+    return text, starts
+
+
+def word_times(
+    spans: list[Span], starts: list[int], speech: Speech, cut: int, offset: int, length: int
+) -> list[Word]:
+    """Where each span lies in the clause, from the model's own phoneme lengths (right to some 50 ms).
+
+    `cut`: samples trimmed off the front; `offset`: samples of the clause before this run; `length`: of its speech.
+    """
+    ends_at = np.concatenate([[0], np.cumsum(speech.frames)])
+    at = [int(ends_at[start + 1] - _ONSET_FRAMES) * FRAME_SAMPLES - cut for start in starts] + [length]
+    bounds = [offset + min(max(sample, 0), length) for sample in at]
+    return [
+        Word(span.source, bounds[index] * 1000 // RATE_HZ, bounds[index + 1] * 1000 // RATE_HZ)
+        for index, span in enumerate(spans)
+        if span.source
+    ]
+
+
+def pieces(pcm: npt.NDArray[np.int16], first: bool) -> Iterator[TtsAudio]:
+    """`pcm` in messages of at most 48 KB; where it begins a clause, a small one first."""
+    start = 0
+    while start < len(pcm):
+        size = FIRST_PIECE_SAMPLES if first and start == 0 else PIECE_SAMPLES
+        yield TtsAudio(pcm[start : start + size].astype("<i2").tobytes(), RATE_HZ)
+        start += size
