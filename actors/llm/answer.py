@@ -153,9 +153,7 @@ class Answer:
         self._calls += 1
         self._in_call = False
         self._raw += f"{self._call_text}\n{tools.CLOSING}"
-        if self._forced:
-            self._finish("tool_calls")
-        elif reason == "length" or self._left <= 0 or self._context_left <= 0:
+        if self._forced or reason == "length" or self._left <= 0 or self._context_left <= 0:
             self._finish("tool_calls")
         return [call]
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from actors.backend import Batch, Capabilities, Key
 from actors.llm import gguf
@@ -94,10 +94,10 @@ class LlamaCpp:
             raise ValueError(f"dtype {dtype!r} was asked for, but a GGUF file decides its own; choose auto.")
         model = gguf.read(_model_path(self._options.model_name))
         trained = model.trained_context_tokens
-        self._context_tokens = min(self._options.context_tokens, trained or self._options.context_tokens)
-        if self._context_tokens < self._options.context_tokens:
+        context_tokens = min(self._options.context_tokens, trained or self._options.context_tokens)
+        if context_tokens < self._options.context_tokens:
             logger.warning("context_tokens lowered to %d, which %s was trained for", trained, model.path.name)
-        self._template = ChatTemplate(
+        template = ChatTemplate(
             model.chat_template,
             bos=model.token("bos"),
             eos=model.token("eos"),
@@ -106,18 +106,24 @@ class LlamaCpp:
         )
         folder = tempfile.mkdtemp(prefix="s2s-llama-")
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        parameters = self._parameters(xllamacpp, model.path, device, threads)
+        parameters = self._parameters(xllamacpp, model.path, context_tokens, device, threads)
         # llama.cpp always opens its HTTP port; a socket in a folder of our own keeps it to this user.
         parameters.hostnames = [f"{folder}/llama.sock"]
-        self._tokenizer = _Tokenizer(f"{folder}/llama.sock")
-        self._server = xllamacpp.Server(parameters)
+        self.use(
+            xllamacpp.Server(parameters), _SocketTokenizer(f"{folder}/llama.sock"), template, context_tokens
+        )
+
+    def use(self, server: Any, tokenizer: Tokenizer, template: ChatTemplate, context_tokens: int) -> None:
+        """Work with a server (`handle_completions`) that is running already."""
+        self._server, self._tokenizer, self._template = server, tokenizer, template
+        self._context_tokens = context_tokens
         self._pool = ThreadPoolExecutor(self._options.slots, thread_name_prefix="llama-slot")
 
-    def _parameters(self, xllamacpp: Any, path: Path, device: str, threads: int) -> Any:
+    def _parameters(self, xllamacpp: Any, path: Path, context_tokens: int, device: str, threads: int) -> Any:
         parameters = xllamacpp.CommonParams()
         parameters.model.path = str(path)
         parameters.n_parallel = self._options.slots
-        parameters.n_ctx = self._context_tokens * self._options.slots
+        parameters.n_ctx = context_tokens * self._options.slots
         parameters.n_batch = parameters.n_ubatch = PREFILL_TOKENS
         parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = threads
         # Spinning threads would take the cores from the stages beside.
@@ -312,7 +318,13 @@ class _Event:
     ended: bool = False
 
 
-class _Tokenizer:
+class Tokenizer(Protocol):
+    def encode(self, text: str) -> list[int]: ...
+
+    def count(self, text: str) -> int: ...
+
+
+class _SocketTokenizer:
     """The model's own tokenizer, which llama.cpp offers on its local socket only."""
 
     def __init__(self, socket_path: str) -> None:
