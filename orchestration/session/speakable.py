@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import html
 import re
 
@@ -22,7 +23,7 @@ _DOT_AND_AT = {
 }
 
 _FENCE = re.compile(
-    r"(`{3,}+)[^`\n]*\n.*?(?:\1`*|\Z)|^[ \t]*(~{3,}+)[^\n]*\n.*?(?:\2~*|\Z)", re.DOTALL | re.MULTILINE
+    r"(?<!`)(`{3,}+)[^`\n]*\n.*?(?:\1`*|\Z)|^[ \t]*(~{3,}+)[^\n]*\n.*?(?:\2~*|\Z)", re.DOTALL | re.MULTILINE
 )
 
 _INLINE_TAGS = (
@@ -41,7 +42,7 @@ _BLOCK_TAG = re.compile(rf"</?(?:{_BLOCK_TAGS}){_ATTRIBUTES}>", re.IGNORECASE)
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]\w{1,30});")
 
 _LABEL = r"\[([^\[\]]{0,300})\]"
-_TARGET = r"""\([^()\s]*(?:\([^()\s]*\)[^()\s]*)*(?:\s+["'][^"'\n]{0,300}["'])?\s*(?:\)|\Z)"""
+_TARGET = r"""\((?:<[^<>\n]{0,300}>|[^()\s]*(?:\([^()\s]*\)[^()\s]*)*)(?:\s+["'][^"'\n]{0,300}["'])?\s*(?:\)|\Z)"""
 _LINK = re.compile(rf"!?{_LABEL}(?:{_TARGET}|\[[^\[\]]{{0,100}}\])")
 _FOOTNOTE = re.compile(r"(?<=\S)\[\^?\d{1,3}\]|\[\^[^\[\]\s]{1,40}\]|【[^【】\n]{0,60}】")
 _DEFINITION = re.compile(r"^ {0,3}\[[^\[\]\n]{1,100}\]:[ \t]*\S[^\n]*$", re.MULTILINE)
@@ -49,7 +50,7 @@ _DEFINITION = re.compile(r"^ {0,3}\[[^\[\]\n]{1,100}\]:[ \t]*\S[^\n]*$", re.MULT
 _HOST = r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?"
 _BARE_TLDS = "com|org|net|edu|gov|io|ai|dev|app|info|biz|co|uk|eu|de|fr|ch|nl|jp|cn|kr|ca|au|xyz|tv"
 _BARE_DOMAIN = rf"(?:[A-Za-z0-9-]{{1,63}}\.){{1,4}}(?:{_BARE_TLDS}|{_BARE_TLDS.upper()})"
-_PATH = r"""(?:[/?#:][!-~]*(?<![.,!?;:"'`*)\]}>]))?/?"""
+_PATH = r"""(?:[/?#:](?:[!-'*-~]|\([!-'*-~]*\))*(?<![.,!?;:"'`*\]}>]))?/?"""
 _URL = re.compile(
     rf"<?(?:(?:https?|ftp|wss?)://(?:[\w.~-]{{1,64}}@)?(?:www\.)?|(?<![\w.@/-])www\.)({_HOST}){_PATH}>?",
     re.IGNORECASE,
@@ -71,6 +72,7 @@ _QUOTE = re.compile(r"(?:>[ \t]?)+")
 _HEADING = re.compile(r"#{1,6}(?:[ \t]+|$)")
 _BULLET = re.compile(r"[-*+•‣◦▪●][ \t]+(?:\[[ xX]\][ \t]+)?")
 _NUMBER = re.compile(r"[*_]{0,3}(\d{1,3})[.)][*_]{0,3}[ \t]+")
+_BOLD_LINE = re.compile(r"(\*\*|__)[^*_]+\1:?")
 _CELL_BORDER = re.compile(r"\|[\s|]*")
 _RULE_CHARACTERS = frozenset("-=*_|:+ \t\r")
 
@@ -120,42 +122,57 @@ def _addresses(text: str, language: str) -> str:
     return _DOMAIN.sub(lambda found: host(found[1]), text)
 
 
+class _Kind(enum.Enum):
+    """What a line is, for what is said between it and its neighbours."""
+
+    TEXT = enum.auto()
+    QUOTE = enum.auto()
+    ITEM = enum.auto()
+    BLOCK = enum.auto()
+
+
 def _lines(text: str, opens_line: bool) -> str:
     """Lines joined as speech: wrapped lines by a space, list items by commas, other blocks by full stops."""
     said = ""
-    was_item = was_block = False
+    before, apart = _Kind.TEXT, False
     lines = text.split("\n")
     for number, line in enumerate(lines):
         line = line.strip()
-        if not line or _RULE_CHARACTERS.issuperset(line):
-            was_block = was_block or number > 0
-            continue
-        is_item = is_block = False
-        if number or opens_line:
-            line, is_item, is_block = _unmark(line)
+        kind = _Kind.TEXT
+        if _RULE_CHARACTERS.issuperset(line):
+            line = ""
+        elif number or opens_line:
+            line, kind = _unmark(line)
         if not line:
+            apart = apart or number < len(lines) - 1
             continue
-        if said and (is_block or was_block):
-            said = _pause(said, "," if is_item and was_item else ".")
+        if said and (kind is not before or kind is _Kind.BLOCK or (apart and kind is not _Kind.ITEM)):
+            said = _pause(said, ".")
+        elif said and kind is _Kind.ITEM:
+            said = _pause(said, ",")
         said = f"{said} {line}"
-        was_item, was_block = is_item, is_block
-    return _pause(said, ".") if was_block and len(lines) > 1 and not lines[-1].strip() else said
+        before, apart = kind, False
+    ended = len(lines) > 1 and not lines[-1].strip()
+    is_block = before is _Kind.BLOCK or before is _Kind.ITEM
+    return _pause(said, ".") if said and ended and (apart or is_block) else said
 
 
-def _unmark(line: str) -> tuple[str, bool, bool]:
-    """The line without its block markers; whether it is a list item; whether it is a block of its own."""
+def _unmark(line: str) -> tuple[str, _Kind]:
+    """The line without its block markers, and its kind."""
     quoted = _QUOTE.match(line)
     if quoted:
         line = line[quoted.end() :]
     if marker := _HEADING.match(line):
-        return line[marker.end() :].rstrip("# \t"), False, True
+        return line[marker.end() :].rstrip("# \t"), _Kind.BLOCK
     if marker := _BULLET.match(line):
-        return line[marker.end() :], True, True
+        return line[marker.end() :], _Kind.ITEM
     if marker := _NUMBER.match(line):
-        return f"{marker[1]}. {line[marker.end() :]}", False, True
+        return f"{marker[1]}. {line[marker.end() :]}", _Kind.BLOCK
     if "|" in line:
-        return _CELL_BORDER.sub(", ", line.strip("| \t")), False, True
-    return line, False, quoted is not None
+        return _CELL_BORDER.sub(", ", line.strip("| \t")), _Kind.BLOCK
+    if _BOLD_LINE.fullmatch(line):
+        return line, _Kind.BLOCK
+    return line, _Kind.QUOTE if quoted else _Kind.TEXT
 
 
 def _pause(said: str, mark: str) -> str:
