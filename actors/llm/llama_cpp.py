@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import logging
 import queue
 import shutil
-import socket
 import tempfile
 import weakref
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from actors.backend import Batch, Capabilities, Key
 from actors.llm import gguf
 from actors.llm.answer import Answer, Segment
+from actors.llm.llama_socket import SocketTokenizer, Tokenizer
+from actors.llm.model_files import local_path, model_path
 from actors.llm.prompt import BadPrompt, ChatTemplate, continued
 from actors.llm.tools import BadToolChoice
 from actors.messages import Failed, LlmDone, LlmRequest, LlmText, LlmToolCall, Message, TextPart, Tool
@@ -92,7 +92,7 @@ class LlamaCpp:
 
         if dtype != "auto":
             raise ValueError(f"dtype {dtype!r} was asked for, but a GGUF file decides its own; choose auto.")
-        model = gguf.read(_model_path(self._options.model_name))
+        model = gguf.read(model_path(self._options.model_name))
         trained = model.trained_context_tokens
         context_tokens = min(self._options.context_tokens, trained or self._options.context_tokens)
         if context_tokens < self._options.context_tokens:
@@ -110,7 +110,7 @@ class LlamaCpp:
         # llama.cpp always opens its HTTP port; a socket in a folder of our own keeps it to this user.
         parameters.hostnames = [f"{folder}/llama.sock"]
         self.use(
-            xllamacpp.Server(parameters), _SocketTokenizer(f"{folder}/llama.sock"), template, context_tokens
+            xllamacpp.Server(parameters), SocketTokenizer(f"{folder}/llama.sock"), template, context_tokens
         )
 
     def use(self, server: Any, tokenizer: Tokenizer, template: ChatTemplate, context_tokens: int) -> None:
@@ -159,7 +159,7 @@ class LlamaCpp:
 
     def memory_bytes(self, dtype: str) -> int:
         """The file's size, the slots' keys and values, and work space; 0 while the file is not on this machine."""
-        path = _local_path(self._options.model_name)
+        path = local_path(self._options.model_name)
         if path is None:
             return 0
         context = self._options.context_tokens * self._options.slots
@@ -318,51 +318,6 @@ class _Event:
     ended: bool = False
 
 
-class Tokenizer(Protocol):
-    def encode(self, text: str) -> list[int]: ...
-
-    def count(self, text: str) -> int: ...
-
-
-class _SocketTokenizer:
-    """The model's own tokenizer, which llama.cpp offers on its local socket only."""
-
-    def __init__(self, socket_path: str) -> None:
-        self._socket_path = socket_path
-        self._connection: _UnixConnection | None = None
-
-    def encode(self, text: str) -> list[int]:
-        body = json.dumps({"content": text, "add_special": False, "parse_special": True})
-        for attempt in range(2):
-            if self._connection is None:
-                self._connection = _UnixConnection(self._socket_path)
-            try:
-                self._connection.request("POST", "/tokenize", body, {"Content-Type": "application/json"})
-                answer = self._connection.getresponse().read()
-                break
-            except (http.client.HTTPException, OSError):
-                # The connection is closed when it has been idle.
-                self._connection = None
-                if attempt:
-                    raise
-        tokens: list[int] = json.loads(answer)["tokens"]
-        return tokens
-
-    def count(self, text: str) -> int:
-        return len(self.encode(text))
-
-
-class _UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path: str) -> None:
-        super().__init__("localhost", timeout=30)
-        self._path = path
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self._path)
-
-
 def _require_gpu(xllamacpp: Any, device: str) -> None:
     found = [str(info["name"]) for info in xllamacpp.get_device_info()]
     if all(name.startswith("CPU") for name in found):
@@ -370,41 +325,3 @@ def _require_gpu(xllamacpp: Any, device: str) -> None:
             f"Device {device} was asked for, but this xllamacpp is built for {', '.join(found)} only: "
             "install its CUDA, ROCm or Metal wheel, or choose cpu."
         )
-
-
-def _local_path(name: str) -> Path | None:
-    """Where the model lies, if it is on this machine."""
-    from actors.assets.store import find, present
-
-    asset = find(name)
-    path = present(asset) if asset is not None else Path(name).expanduser()
-    return path if path is not None and path.is_file() else None
-
-
-def _model_path(name: str) -> Path:
-    """The .gguf file that `name` means, fetched if need be."""
-    from actors.assets import resolve
-
-    local = _local_path(name)
-    if local is not None:
-        return local
-    repository, colon, file = name.partition(":")
-    if colon and "/" in repository:
-        from huggingface_hub import hf_hub_download
-
-        try:
-            return Path(hf_hub_download(repository, file))
-        except Exception as error:
-            raise RuntimeError(
-                f"model_name {name!r}: {file} could not be had from {repository} on the hub ({error}); "
-                "check the names and the connection, or give the path of a .gguf file."
-            ) from error
-    path = resolve(name)
-    if path.is_dir():
-        files = sorted(path.glob("*.gguf"))
-        if len(files) != 1:
-            raise ValueError(
-                f"model_name {name!r} has {len(files)} .gguf files in {path}; name one as owner/repository:file.gguf."
-            )
-        return files[0]
-    return path
