@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from actors.tts.spoken_numbers import (
@@ -109,19 +109,27 @@ _ROMAN = {"I": 1, "V": 5, "X": 10}
 
 
 def normalize(text: str) -> list[Token]:
-    """How `text` is spoken, piece by piece, in its order; slices that are silent are left out."""
+    """How `text` is spoken, piece by piece, in its order.
+
+    What is silent belongs to the source of the piece it touches, and is left out where it stands alone.
+    """
     text = _plain(text)
     tokens: list[Token] = []
-    position, after_space = 0, True
+    position, after_space, silent = 0, True, ""
     while position < len(text):
         if text[position].isspace():
-            position, after_space = position + 1, True
+            position, after_space, silent = position + 1, True, ""
             continue
         end, spoken = _read(text, position)
-        if spoken:
-            tokens.append(Token(text[position:end], spoken, after_space))
-            after_space = False
+        source = text[position:end]
         position = end
+        if spoken:
+            tokens.append(Token(silent + source, spoken, after_space))
+            after_space, silent = False, ""
+        elif after_space or not tokens:
+            silent += source
+        else:
+            tokens[-1] = replace(tokens[-1], source=tokens[-1].source + source)
     return tokens
 
 

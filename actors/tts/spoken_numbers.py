@@ -92,14 +92,14 @@ def money(symbol: str, number: str, magnitude: str | None) -> str:
     return " and ".join(parts)
 
 
-def fraction(above: int, below: int) -> str | None:
-    """ "3/4" is three quarters; None where it isn't read as a fraction."""
-    if not 0 < above < 100 or not 1 < below <= 100:
+def fraction(above: int, below: int) -> str:
+    """ "3/4" is three quarters, "24/7" and "9/11" their two numbers, and what is no part of one "over"."""
+    if (above, below) in ((24, 7), (9, 11)):
+        return f"{cardinal(above)} {cardinal(below)}"
+    if not 0 < above < below <= 100:
         return f"{cardinal(above)} over {cardinal(below)}"
     name = {2: "half", 4: "quarter"}.get(below) or ordinal(below)
-    if above != 1:
-        name = "halves" if below == 2 else name + "s"
-    return f"{cardinal(above)} {name}"
+    return f"{cardinal(above)} {name if above == 1 else name + 's'}"
 
 
 def clock(match: re.Match[str]) -> str | None:
