@@ -10,7 +10,7 @@ import logging
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ray
 
@@ -19,9 +19,13 @@ from actors.queue.link import Replica, StageLink
 from orchestration.session.config import SessionDefaults
 from orchestration.session.events import ClientEvent, ServerEvent
 from orchestration.session.timeline import TurnRecord
+from s2s.access import Access
 from s2s.config import Config
 from s2s.session_driver import SessionDriver
 from s2s.sessions import Sessions
+
+if TYPE_CHECKING:
+    from s2s.serving import HttpServer, ServeOptions
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +41,8 @@ class GatewayOptions:
     """The stages that are placed: vad, stt, llm, tts, and turn where it is used."""
     defaults: SessionDefaults = field(default_factory=SessionDefaults)
     max_sessions: int = 64
+    models: dict[str, str] = field(default_factory=dict)
+    """Names for `/v1/models`, each with its stage."""
     queues: dict[str, QueueOptions] = field(default_factory=dict)
     """How items of a stage are treated, where not as usual."""
 
@@ -61,6 +67,8 @@ class Gateway:
         self._links: dict[str, StageLink] = {}
         self._inboxes: dict[str, _Inbox] = {}
         self._ready: dict[str, asyncio.Event] = {}
+        self._pools: dict[str, int] = {}
+        self._http: HttpServer | None = None
         self._sessions = Sessions(self._links, options.defaults, options.max_sessions)
 
     async def start(self) -> None:
@@ -68,6 +76,7 @@ class Gateway:
         me = ray.get_runtime_context().current_actor
         for stage in self._options.stages:
             self._ready[stage] = asyncio.Event()
+            self._pools[stage] = 0
             self._links[stage] = StageLink(
                 stage,
                 self._name,
@@ -82,6 +91,7 @@ class Gateway:
         if stage not in self._links:
             return
         self._links[stage].set_pool(version, replicas)
+        self._pools[stage] = len(replicas)
         if replicas:
             self._ready[stage].set()
 
@@ -132,7 +142,7 @@ class Gateway:
 
     async def turns(self, session: str) -> list[TurnRecord]:
         """The timeline of each turn so far."""
-        return list(self._inboxes[session].driver.session.turns)
+        return list(self._inboxes[session].driver.session.timeline.turns)
 
     async def close_session(self, session: str) -> None:
         inbox = self._inboxes.pop(session)
@@ -144,11 +154,30 @@ class Gateway:
         """The queue of each stage, seen from here."""
         return {stage: link.figures() for stage, link in self._links.items()}
 
+    async def serve(self, options: ServeOptions) -> str:
+        """Listen for clients; the address of the page.  Raises `ServeError`."""
+        from s2s.realtime.http import Server, make_app
+        from s2s.serving import HttpServer
+
+        server = Server(
+            sessions=self._sessions,
+            access=Access(options.api_keys, options.allow_origins),
+            figures=lambda: {stage: link.figures() for stage, link in self._links.items()},
+            pools=lambda: dict(self._pools),
+            models=self._options.models,
+            sample=options.sample,
+        )
+        self._http = HttpServer(make_app(server), options)
+        await self._http.start()
+        return self._http.address
+
     async def stop(self, drain_s: float = 0.0) -> None:
         """Drain for at most `drain_s`, then end every session."""
         await self._sessions.drain(drain_s)
         for driver in list(self._sessions.drivers.values()):
             self._sessions.close(driver)
+        if self._http is not None:
+            await self._http.stop()
         for link in self._links.values():
             link.stop()
 
@@ -162,7 +191,11 @@ def gateway_options(config: Config) -> GatewayOptions:
         language=None if session.language == "auto" else session.language,
         hears="audio" if config.stt.backend == "none" else "transcript",
     )
-    return GatewayOptions(config.stages, defaults, config.server.max_sessions)
+    models = {
+        str(config.stage(stage).options.get("model_name") or config.stage(stage).backend): stage
+        for stage in config.stages
+    }
+    return GatewayOptions(config.stages, defaults, config.server.max_sessions, models)
 
 
 def start_gateway(config: Config, supervisor: Any, name: str = "gateway-0") -> Any:

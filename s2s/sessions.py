@@ -79,7 +79,7 @@ class Sessions:
 
     def _count_turns(self, driver: SessionDriver) -> None:
         last = self._counted.get(driver.session.id, 0)
-        for turn in driver.session.turns:
+        for turn in driver.session.timeline.turns:
             if turn.number > last and turn.status:
                 self._histograms.add(turn)
                 last = turn.number
