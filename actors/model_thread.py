@@ -29,6 +29,8 @@ class Run:
     """Requests that wait for results: kept by the loop."""
     joined: int
     """Requests that were ever in the batch."""
+    started_at: float
+    """Monotonic s."""
     alone: bool = False
     """Its one request was in a batch that raised: no other may join."""
     abandoned: bool = False

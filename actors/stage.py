@@ -26,13 +26,17 @@ from actors.batch import Batch
 from actors.messages import Failed, Result
 from actors.model_thread import ModelThread, Run, Step
 from actors.queue.core import Figures, Inbox, Item, Key, Reference
-from actors.queue.items import decode_delivery, decode_request, pieces
+from actors.queue.items import decode_controls, decode_delivery, decode_request, pieces
 from actors.queue.returns import ReturnPath
 
 log = logging.getLogger(__name__)
 
 FETCH_TIMEOUT_S = 5.0
 """Longest wait for a request that came by reference."""
+QUICK_S = 0.005
+"""A model whose runs are shorter answers in the reply to the delivery: half the calls for VAD."""
+HOLD_S = 0.010
+"""Longest that a reply waits for results."""
 SIGN_OF_LIFE_S = 1.0
 """How often producers whose work waits hear that the model gets on."""
 
@@ -96,6 +100,7 @@ class Stage:
         self._alone: deque[Key] = deque()
         self._continuous = False
         self._failures = 0
+        self._run_s: float | None = None
         self._busy_s = 0.0
         self._busy_since: float | None = None
         self._figures_at = time.monotonic()
@@ -149,21 +154,28 @@ class Stage:
             )
         self._drop(self._inbox.receive(source, delivery.number, items, time.monotonic(), len(missed)))
         self._pump()
+        if self._run is not None and self._run_s is not None and self._run_s < QUICK_S:
+            await path.hold(HOLD_S)
         return path.answer(missed)
 
-    async def cancel(self, source: str, session: str, generation: str, number: int) -> None:
-        """Drop `generation`, queued or running, in the producer's deliveries up to `number`."""
-        self._drop(self._inbox.cancel(source, session, generation, number))
-        self._after_drop(source)
+    async def control(self, source: str, batch: bytes) -> None:
+        """Cancel, promote or close what encoded `Control`s of `source` name, queued or running.
 
-    async def promote(self, source: str, session: str, generation: str, due_in_s: float, number: int) -> None:
-        """Make `generation` confirmed work, due in `due_in_s`."""
-        self._inbox.promote(source, session, generation, due_in_s, number, time.monotonic())
-
-    async def close_session(self, source: str, session: str, number: int) -> None:
-        """Drop everything of `session`."""
-        self._drop(self._inbox.close(source, session, number))
-        self._after_drop(source)
+        Many in one call: a storm of cancels as calls of their own would take longer than the 50 ms in which
+        compute has to stop.
+        """
+        now = time.monotonic()
+        for control in decode_controls(batch):
+            verb, session, generation, due_in_s, number = msgspec.structs.astuple(control)
+            match verb:
+                case "cancel":
+                    self._drop(self._inbox.cancel(source, session, generation, number))
+                case "promote":
+                    self._inbox.promote(source, session, generation, due_in_s, number, now)
+                case "close":
+                    self._drop(self._inbox.close(source, session, number))
+        self._pump()
+        self._flush({source})
 
     async def drain(self) -> None:
         """Return when all work here is done and its results have been taken."""
@@ -255,8 +267,8 @@ class Stage:
 
     def _start(self, requests: list[tuple[Key, Any]], alone: bool = False) -> None:
         assert self._thread is not None
-        self._run = Run(Batch(requests), {key for key, _ in requests}, len(requests), alone)
-        self._busy_since = time.monotonic()
+        now = self._busy_since = time.monotonic()
+        self._run = Run(Batch(requests), {key for key, _ in requests}, len(requests), now, alone)
         self._thread.start(self._verb, self._run)
 
     def _on_steps(self, steps: list[Step]) -> None:
@@ -284,8 +296,11 @@ class Stage:
 
     def _on_end(self, run: Run, error: Exception | None) -> set[str]:
         self._run = None
+        now = time.monotonic()
+        took_s = now - run.started_at
+        self._run_s = took_s if self._run_s is None else self._run_s + 0.2 * (took_s - self._run_s)
         if self._busy_since is not None:
-            self._busy_s += time.monotonic() - self._busy_since
+            self._busy_s += now - self._busy_since
             self._busy_since = None
         for key, _ in run.batch.take():
             if isinstance(key, Key):
@@ -316,10 +331,6 @@ class Stage:
                 self._run.live.discard(key)
                 self._run.abandoned = not self._run.live
                 self._run.batch.cancel(key)
-
-    def _after_drop(self, source: str) -> None:
-        self._pump()
-        self._flush({source})
 
     def _flush(self, sources: set[str]) -> None:
         for source in sources:

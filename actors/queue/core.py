@@ -1,9 +1,9 @@
 """The object-store queue, Sans-I/O: `Producer` in the gateway, `Inbox` at the replica, `Item`s between."""
 
 from actors.queue.consumer import Held, Inbox, Key
-from actors.queue.items import Delivery, Item, ItemResult, Reference, Returns
+from actors.queue.items import Control, Delivery, Item, ItemResult, Reference, Returns
 from actors.queue.pace import Figures, Spread
-from actors.queue.producer import Control, Outcome, Outgoing, Producer, QueueOptions
+from actors.queue.producer import Outcome, Outgoing, Producer, QueueOptions, Say
 
 __all__ = [
     "Control",
@@ -20,5 +20,6 @@ __all__ = [
     "QueueOptions",
     "Reference",
     "Returns",
+    "Say",
     "Spread",
 ]

@@ -5,7 +5,8 @@ A batch is one `bytes` object of MessagePack, so that a Ray call has one small a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Literal
 
 import msgspec
 
@@ -68,6 +69,19 @@ class Delivery(msgspec.Struct, frozen=True, array_like=True):
     items: list[Item]
 
 
+class Control(msgspec.Struct, frozen=True, array_like=True):
+    """A word to a replica about items that it has or is about to get."""
+
+    verb: Literal["cancel", "promote", "close"]
+    session: str
+    generation: str
+    """Empty for `close`, which is about all of the session."""
+    due_in_s: float
+    """For `promote`."""
+    number: int
+    """The last delivery sent: the replica remembers the word until it has seen that one."""
+
+
 class ItemResult(msgspec.Struct, frozen=True, array_like=True):
     """One result of one sending of an item."""
 
@@ -94,6 +108,7 @@ class Returns(msgspec.Struct, frozen=True, array_like=True):
 _encoder = msgspec.msgpack.Encoder()
 _delivery_decoder = msgspec.msgpack.Decoder(Delivery)
 _returns_decoder = msgspec.msgpack.Decoder(Returns)
+_controls_decoder = msgspec.msgpack.Decoder(list[Control])
 _request_decoder: msgspec.msgpack.Decoder[AnyRequest] = msgspec.msgpack.Decoder(AnyRequest)
 
 
@@ -116,6 +131,14 @@ def encode_request(request: Request) -> bytes:
 
 def decode_request(encoded: bytes) -> Request:
     return _request_decoder.decode(encoded)
+
+
+def encode_controls(controls: Sequence[Control]) -> bytes:
+    return _encoder.encode(controls)
+
+
+def decode_controls(batch: bytes) -> list[Control]:
+    return _controls_decoder.decode(batch)
 
 
 def encode_returns(returns: Returns) -> bytes:

@@ -13,8 +13,8 @@ from functools import partial
 from typing import Any
 
 from actors.messages import Request, Result
-from actors.queue.core import Control, Figures, Outcome, Outgoing, Producer, QueueOptions
-from actors.queue.items import decode_returns
+from actors.queue.core import Control, Figures, Outcome, Outgoing, Producer, QueueOptions, Say
+from actors.queue.items import decode_returns, encode_controls
 
 log = logging.getLogger(__name__)
 
@@ -58,6 +58,7 @@ class StageLink:
         self._watches: dict[str, asyncio.Future[Any]] = {}
         self._loop = asyncio.get_running_loop()
         self._outcomes: deque[Outcome] = deque()
+        self._words: dict[str, list[Control]] = {}
         self._pump_soon = False
         self._timer: asyncio.TimerHandle | None = None
         self._watch_timer: asyncio.TimerHandle | None = self._loop.call_later(WATCH_S, self._watch)
@@ -120,6 +121,7 @@ class StageLink:
         """Stop all work of this gateway and let go of the replicas."""
         for session in self._producer.sessions:
             self.close(session)
+        self._tell()
         for timer in (self._timer, self._watch_timer):
             if timer is not None:
                 timer.cancel()
@@ -193,19 +195,19 @@ class StageLink:
         self._report_dead(replica, reason)
         self._wake()
 
-    def _say(self, controls: Iterable[Control]) -> None:
-        for control in controls:
-            handle = self._handles.get(control.replica)
-            if handle is None:
-                continue
-            source, session, number = self.source, control.session, control.number
-            match control.verb:
-                case "cancel":
-                    handle.cancel.remote(source, session, control.generation, number)
-                case "promote":
-                    handle.promote.remote(source, session, control.generation, control.due_in_s, number)
-                case "close":
-                    handle.close_session.remote(source, session, number)
+    def _say(self, says: Iterable[Say]) -> None:
+        """Tell replicas once this turn of the loop is over, all words to one of them in one call."""
+        if not self._words:
+            self._loop.call_soon(self._tell)
+        for replica, control in says:
+            self._words.setdefault(replica, []).append(control)
+
+    def _tell(self) -> None:
+        for replica, controls in self._words.items():
+            handle = self._handles.get(replica)
+            if handle is not None:
+                handle.control.remote(self.source, encode_controls(controls))
+        self._words.clear()
         self._forget_gone()
 
     def _forget_gone(self) -> None:

@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 from actors.messages import Failed, Rank, Request, Result, SttRequest, is_final
 from actors.queue.items import (
     MAX_BATCH_BYTES,
+    Control,
     Item,
     Reference,
     Returns,
@@ -61,17 +62,11 @@ class Outgoing:
     """Requests that go by reference: item id and encoded request, in the order of `Reference.position`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Control:
-    """A word to a replica about items that it has or is about to get."""
+class Say(NamedTuple):
+    """A word to one replica."""
 
     replica: str
-    verb: Literal["cancel", "promote", "close"]
-    session: str
-    generation: str
-    due_in_s: float
-    number: int
-    """The last delivery sent: the replica remembers the word until it has seen that one."""
+    control: Control
 
 
 @dataclass(slots=True)
@@ -205,20 +200,20 @@ class Producer:
         self._waiting[name] = _Entry(name, session, work, generation, int(rank), now + due_in_s, request, now)
         return []
 
-    def cancel(self, session: str, generation: str) -> list[Control]:
+    def cancel(self, session: str, generation: str) -> list[Say]:
         """Drop everything of `generation`: no result of it is delivered from now on."""
         return self._drop("cancel", session, generation)
 
-    def close(self, session: str) -> list[Control]:
+    def close(self, session: str) -> list[Say]:
         """Drop everything of `session`, and forget it."""
         controls = self._drop("close", session, None)
         self._sessions.pop(session, None)
         self._last_used.pop(session, None)
         return controls
 
-    def promote(self, session: str, generation: str, due_in_s: float, now: float) -> list[Control]:
+    def promote(self, session: str, generation: str, due_in_s: float, now: float) -> list[Say]:
         """Somebody waits for `generation` now: rank `CONFIRMED`, due in `due_in_s`."""
-        controls: dict[str, Control] = {}
+        controls: dict[str, Say] = {}
         for entry in (*self._waiting.values(), *self._bound.values()):
             if entry.session == session and entry.generation == generation:
                 entry.rank = int(Rank.CONFIRMED)
@@ -226,9 +221,8 @@ class Producer:
                 self._counts.promoted += 1
                 if entry.replica is not None:
                     number = self._replicas[entry.replica].number
-                    controls[entry.replica] = Control(
-                        entry.replica, "promote", session, generation, due_in_s, number
-                    )
+                    control = Control("promote", session, generation, due_in_s, number)
+                    controls[entry.replica] = Say(entry.replica, control)
         return list(controls.values())
 
     def take(self, now: float) -> list[Outgoing]:
@@ -361,16 +355,15 @@ class Producer:
                 self._counts.dropped += 1
                 self._forget(entry)
 
-    def _drop(self, verb: Literal["cancel", "close"], session: str, generation: str | None) -> list[Control]:
-        controls: dict[str, Control] = {}
+    def _drop(self, verb: Literal["cancel", "close"], session: str, generation: str | None) -> list[Say]:
+        controls: dict[str, Say] = {}
         for entry in [*self._waiting.values(), *self._bound.values()]:
             if entry.session == session and generation in (None, entry.generation):
                 self._counts.cancelled += 1
                 if entry.replica is not None:
                     number = self._replicas[entry.replica].number
-                    controls[entry.replica] = Control(
-                        entry.replica, verb, session, generation or "", 0.0, number
-                    )
+                    control = Control(verb, session, generation or "", 0.0, number)
+                    controls[entry.replica] = Say(entry.replica, control)
                 self._forget(entry)
         return list(controls.values())
 

@@ -42,24 +42,44 @@ class ReturnPath:
         self._sent_at = float("-inf")
         self._pace = Pace()
         self._task: asyncio.Task[None] | None = None
+        self._reply: asyncio.Future[None] | None = None
 
     def add(self, result: ItemResult) -> None:
         self._results.append(result)
 
     def flush(self, sign_of_life: bool = False) -> None:
         """Send what there is: results, credit that the producer does not know of, or a mere sign of life."""
+        if self._reply is not None:
+            if self._results:
+                self._release()
+            return
         if self._task is not None:
             return
         if self._results or sign_of_life or self._inbox.limit(self._source) > self._told:
             self._task = asyncio.get_running_loop().create_task(self._send(sign_of_life))
 
+    async def hold(self, longest_s: float) -> None:
+        """Wait until there are results to go with the answer to a delivery, `longest_s` at most."""
+        if self._task is not None or self._results or self._reply is not None:
+            return
+        loop = asyncio.get_running_loop()
+        self._reply = loop.create_future()
+        timer = loop.call_later(longest_s, self._release)
+        try:
+            await self._reply
+        finally:
+            self._reply = None
+            timer.cancel()
+
     def answer(self, missed: list[int]) -> bytes:
         """The answer to a delivery."""
-        return self._collect(missed, with_results=self._task is None)
+        answer = self._collect(missed, with_results=self._task is None)
+        self.flush()
+        return answer
 
     @property
     def idle(self) -> bool:
-        return self._task is None and not self._results
+        return self._task is None and self._reply is None and not self._results
 
     @property
     def silent_s(self) -> float:
@@ -67,8 +87,13 @@ class ReturnPath:
         return time.monotonic() - self._sent_at
 
     def stop(self) -> None:
+        self._release()
         if self._task is not None:
             self._task.cancel()
+
+    def _release(self) -> None:
+        if self._reply is not None and not self._reply.done():
+            self._reply.set_result(None)
 
     def _collect(self, missed: list[int], with_results: bool) -> bytes:
         batch: list[ItemResult] = []
