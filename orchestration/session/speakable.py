@@ -42,7 +42,9 @@ _BLOCK_TAG = re.compile(rf"</?(?:{_BLOCK_TAGS}){_ATTRIBUTES}>", re.IGNORECASE)
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]\w{1,30});")
 
 _LABEL = r"\[([^\[\]]{0,300})\]"
-_TARGET = r"""\((?:<[^<>\n]{0,300}>|[^()\s]*(?:\([^()\s]*\)[^()\s]*)*)(?:\s+["'][^"'\n]{0,300}["'])?\s*(?:\)|\Z)"""
+_TARGET = (
+    r"""\((?:<[^<>\n]{0,300}>|[^()\s]*(?:\([^()\s]*\)[^()\s]*)*)(?:\s+["'][^"'\n]{0,300}["'])?\s*(?:\)|\Z)"""
+)
 _LINK = re.compile(rf"!?{_LABEL}(?:{_TARGET}|\[[^\[\]]{{0,100}}\])")
 _FOOTNOTE = re.compile(r"(?<=\S)\[\^?\d{1,3}\]|\[\^[^\[\]\s]{1,40}\]|【[^【】\n]{0,60}】")
 _DEFINITION = re.compile(r"^ {0,3}\[[^\[\]\n]{1,100}\]:[ \t]*\S[^\n]*$", re.MULTILINE)
@@ -79,7 +81,7 @@ _RULE_CHARACTERS = frozenset("-=*_|:+ \t\r")
 _ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
 _STARS = re.compile(r"(?<=\d)\*{1,2}(?=\d)|(?<=[\w)] )\*(?= [\w(])|(\*+)")
 _UNDERSCORES = re.compile(r"(?<=[^\W_])_+(?=[^\W_])|(_+)")
-_MARKUP = re.compile(r"`+|~~+|\$\$|[\[\]]|[\u200b\u2060\ufeff\u00ad]")
+_MARKUP = re.compile(r"`+|~~+|://|\$\$|[\[\]]|[\u200b\u2060\ufeff\u00ad]")
 _SPACE_BEFORE_STOP = re.compile(r" ([,.!?;:])(?=\s|$)")
 _ENDS_WITH_PAUSE = tuple(".,!?;:…。．！？、，；：،؛؟।—–")
 _CLOSERS = "\"'”’)»」』）*_"
@@ -132,7 +134,7 @@ class _Kind(enum.Enum):
 
 
 def _lines(text: str, opens_line: bool) -> str:
-    """Lines joined as speech: wrapped lines by a space, list items by commas, other blocks by full stops."""
+    """Lines joined as speech: wrapped text by a space, lines and items by a comma, blocks by a full stop."""
     said = ""
     before, apart = _Kind.TEXT, False
     lines = text.split("\n")
@@ -148,13 +150,19 @@ def _lines(text: str, opens_line: bool) -> str:
             continue
         if said and (kind is not before or kind is _Kind.BLOCK or (apart and kind is not _Kind.ITEM)):
             said = _pause(said, ".")
-        elif said and kind is _Kind.ITEM:
+        elif said and (kind is _Kind.ITEM or _begins_anew(line)):
             said = _pause(said, ",")
         said = f"{said} {line}"
         before, apart = kind, False
     ended = len(lines) > 1 and not lines[-1].strip()
     is_block = before is _Kind.BLOCK or before is _Kind.ITEM
     return _pause(said, ".") if said and ended and (apart or is_block) else said
+
+
+def _begins_anew(line: str) -> bool:
+    """Whether a line looks like one of its own and not like the rest of a wrapped one."""
+    first = next((char for char in line if char.isalnum()), "")
+    return first.isupper() or first.isdigit()
 
 
 def _unmark(line: str) -> tuple[str, _Kind]:

@@ -53,6 +53,9 @@ MARKDOWN = [
     ("a | b\n--- | ---\n1 | 2", "a, b. 1, 2"),
     ("a line\nthat wraps", "a line that wraps"),
     ("a line\n", "a line"),
+    ("Humidity: 40%\nWind: 5 km/h\n20 °C", "Humidity: 40%, Wind: 5 km/h, 20 °C"),
+    ("a poem\nÉcrit\n**Bold** words", "a poem, Écrit, Bold words"),
+    ("a://b ://", "ab"),
     ("one\n\ntwo\n\n", "one. two."),
     ("**one**\n\n**two**\n", "one. two."),
     ("A -> B => C → D", "A, B, C, D"),
@@ -112,7 +115,20 @@ HTML = [
     ("&amp; Q&#39;s&nbsp;x &lt;3 &bogus;", "& Q's x <3 &bogus;"),
 ]
 
-NOTHING = ["", "  \n ", "...", "---", "* * *", "**", "__", "😀", "🎉🎉 !", "```\ncode\n```", "—"]
+NOTHING = [
+    "",
+    "  \n ",
+    "...",
+    "---",
+    "* * *",
+    "**",
+    "__",
+    "😀",
+    "🎉🎉 !",
+    "```\ncode\n```",
+    "—",
+    "<!-- x -->",
+]
 
 
 @pytest.mark.parametrize(("written", "spoken"), PLAIN + MARKDOWN + CODE + LINKS + EMOJI + HTML)
