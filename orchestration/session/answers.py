@@ -15,6 +15,7 @@ from orchestration.session.output_buffer import OutputBuffer
 from orchestration.session.plan import resolve
 from orchestration.session.response import Response
 from orchestration.session.timeline import TurnRecord
+from orchestration.session.transcripts import Transcripts
 
 
 @dataclass
@@ -34,8 +35,9 @@ class _Basis:
 
 
 class Answers:
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Core, transcripts: Transcripts) -> None:
         self._core = core
+        self._transcripts = transcripts
         self.output = OutputBuffer(core)
         self.active: Response | None = None
         """The response that the conversation is waiting for."""
@@ -68,6 +70,9 @@ class Answers:
         self._adopt(response)
         entries = self._core.conversation.entries if plan.input is None else plan.input
         self._waiting.append(_Waiting(response, list(entries)))
+        for entry in plan.input or []:
+            if entry.transcript == "none":
+                self._transcripts.transcribe(entry, self.look, now)
         self.look(now)
         return response
 

@@ -7,10 +7,25 @@ import re
 from orchestration.session.audio_buffer import to_ms
 from orchestration.session.config import Pace
 
-_SOUNDS = ("mm", "mmm", "mhm", "hm", "hmm", "mmhmm", "mhmm", "uhhuh", "uh", "huh", "um", "ah", "oh", "ha", "haha")
+_SOUNDS = (
+    "mm",
+    "mmm",
+    "mhm",
+    "hm",
+    "hmm",
+    "mmhmm",
+    "mhmm",
+    "uhhuh",
+    "uh",
+    "huh",
+    "um",
+    "ah",
+    "oh",
+    "ha",
+    "haha",
+)
 _NODS = ("ok", "okay", "yeah", "yep", "yup", "right", "sure", "really", "i", "see", "got", "it")
 _BACKCHANNELS = frozenset((*_SOUNDS, *_NODS))
-
 
 
 class BargeIn:

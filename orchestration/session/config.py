@@ -205,6 +205,8 @@ class SessionDefaults:
     """A first `session.update` (from the URL, or the client secret), applied before `session.created`."""
     expires_at: int | None = None
     """When the session ends, in Unix seconds, for the client to read; `limits.session_s` is what ends it."""
+    transcription: Transcription | None = None
+    """Input transcription where the client does not say; OpenAI's default is none."""
     hears: Literal["transcript", "audio"] = "transcript"
     """What the LLM gets of speech: its transcript, or the sound itself (STT `none`)."""
     language: str | None = None

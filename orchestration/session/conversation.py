@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from msgspec import UNSET
+
 from orchestration.session.errors import ClientError
 from orchestration.session.items import (
     FunctionCallItem,
@@ -42,6 +44,17 @@ class Entry:
         return self.item.id
 
 
+def entry_of(item: Item) -> Entry:
+    """An entry for an item that the client wrote, its sound apart from it."""
+    entry = Entry(item)
+    if isinstance(item, MessageItem):
+        for part in item.content:
+            if isinstance(part, InputAudio) and isinstance(part.audio, bytes):
+                entry.pcm += part.audio
+                part.audio = UNSET
+    return entry
+
+
 class Conversation:
     def __init__(self, conversation_id: str, limit_items: int) -> None:
         self.id = conversation_id
@@ -71,10 +84,6 @@ class Conversation:
 
     def add(self, entry: Entry, previous_item_id: str | None = None) -> None:
         """Put `entry` behind `previous_item_id` (`root`: first; None: last)."""
-        if len(self.entries) >= self._limit_items:
-            raise ClientError(
-                "conversation_full", f"A conversation has at most {self._limit_items} items; delete some."
-            )
         if self.find(entry.id) is not None:
             raise ClientError("item_already_exists", f"There is an item {entry.id!r} already.", "item.id")
         at = len(self.entries)
@@ -94,6 +103,12 @@ class Conversation:
     def changed(self) -> None:
         self.revision += 1
         self._forget_old_audio()
+
+    def check_room(self) -> None:
+        if len(self.entries) >= self._limit_items:
+            raise ClientError(
+                "conversation_full", f"A conversation has at most {self._limit_items} items; delete some."
+            )
 
     def check_call(self, item: Item) -> None:
         """A function's output must answer a call that was made."""
@@ -117,7 +132,7 @@ class Conversation:
             for part in item.content:
                 if isinstance(part, InputAudio):
                     part.audio = entry.pcm
-                elif isinstance(part, OutputAudio) and entry.spoken is not None:
+                elif isinstance(part, OutputAudio) and entry.spoken is not None and entry.spoken.pcm:
                     part.audio, part.rate_hz = bytes(entry.spoken.pcm), entry.spoken.rate_hz
         return item
 

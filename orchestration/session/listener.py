@@ -44,13 +44,13 @@ class _Commit:
 
 
 class Listener:
-    def __init__(self, core: Core, answers: Answers) -> None:
+    def __init__(self, core: Core, answers: Answers, transcripts: Transcripts) -> None:
         self._core = core
         self._answers = answers
         self._buffer = AudioBuffer()
         self._vad = VadFeed(core.outbox, self._scored, self._vad_failed)
         self._turns = TurnTaking(core, answers, self._buffer, self._turn_over, self._answer_owed)
-        self._transcripts = Transcripts(core)
+        self._transcripts = transcripts
         self._ignore_before = 0
         """Frames before this sample were committed or cleared by the client."""
         self._speech: deque[int] = deque()
@@ -93,6 +93,7 @@ class Listener:
                 f"Error committing input audio buffer: the buffer has {to_ms(end - start)} ms of audio, "
                 f"expected at least {SHORTEST_COMMIT_MS} ms.",
             )
+        self._core.conversation.check_room()
         turn = self._turns.turn
         if turn is not None and turn.announced:
             item_id, record = turn.item_id, turn.record
@@ -127,7 +128,7 @@ class Listener:
     def deleted(self, entry: Entry, now: float) -> None:
         """The client deleted an item."""
         self._commits = [commit for commit in self._commits if commit.entry is not entry]
-        self._transcripts.forget(entry.id)
+        self._transcripts.forget(entry)
         self._answers.forget(entry, now)
 
     def _scored(self, frames: list[Frame], now: float) -> None:
@@ -176,9 +177,7 @@ class Listener:
         )
 
     def _wants_transcript(self) -> bool:
-        return (
-            self._core.defaults.hears == "transcript" or self._core.settings.input.transcription is not None
-        )
+        return self._core.defaults.hears == "transcript" or self._core.settings.transcribes
 
     def _settled(self, entry: Entry, record: TurnRecord, now: float) -> None:
         if self._core.defaults.hears == "audio":

@@ -71,9 +71,11 @@ class MessageOutput:
             _add(self._core, self._gate, self.entry, now)
         part = AudioPart("") if self._audio else TextPart("")
         self._part(lambda **ids: ResponseContentPartAdded(**ids, part=part), now)
+        self.item.content.append(OutputAudio("") if self._audio else OutputText(""))
 
     def text(self, delta: str, now: float) -> None:
         self._text += delta
+        self._write(self._text)
         kind = ResponseAudioTranscriptDelta if self._audio else ResponseTextDelta
         self._part(lambda **ids: kind(**ids, delta=delta), now)
 
@@ -85,12 +87,11 @@ class MessageOutput:
         if self._audio:
             self._part(lambda **ids: ResponseAudioDone(**ids), now)
             self._part(lambda **ids: ResponseAudioTranscriptDone(**ids, transcript=text), now)
-            self.item.content.append(OutputAudio(text))
         else:
             self._part(lambda **ids: ResponseTextDone(**ids, text=text), now)
-            self.item.content.append(OutputText(text))
         part = AudioPart(text) if self._audio else TextPart(text)
         self._part(lambda **ids: ResponseContentPartDone(**ids, part=part), now)
+        self._write(text)
         self.item.status = status
         done = ResponseOutputItemDone(
             response_id=self._response_id, output_index=self._index, item=copied(self.item)
@@ -101,10 +102,16 @@ class MessageOutput:
 
     def keep_heard(self) -> None:
         """From now on the item says only what was heard."""
-        for part in self.item.content:
-            if isinstance(part, OutputAudio) and self.entry.spoken is not None:
-                part.transcript = self.entry.spoken.heard
-        self._core.conversation.changed()
+        if self.entry.spoken is not None:
+            self._write(self.entry.spoken.heard)
+            self._core.conversation.changed()
+
+    def _write(self, text: str) -> None:
+        part = self.item.content[0]
+        if isinstance(part, OutputAudio):
+            part.transcript = text
+        elif isinstance(part, OutputText):
+            part.text = text
 
     def _part(self, build: Callable[..., ServerEvent], now: float) -> None:
         event = build(

@@ -7,11 +7,11 @@ from typing import Literal
 
 from actors.messages import Tool as LlmTool
 from orchestration.session.config import AudioFormat, FunctionChoice, RealtimeSession, SessionDefaults, Tool
-from orchestration.session.conversation import Conversation, Entry
+from orchestration.session.conversation import Conversation, Entry, entry_of
 from orchestration.session.errors import ClientError
 from orchestration.session.events import ResponseParams
 from orchestration.session.items import Item, ItemReference
-from orchestration.session.settings import check_max_tokens, check_modalities, check_tools
+from orchestration.session.settings import check_choice, check_max_tokens, check_modalities, check_tools
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,10 @@ def resolve(
     if params.conversation not in (None, "auto", "none", conversation.id):
         raise ClientError("invalid_value", 'Expected "auto" or "none".', "response.conversation")
     parallel = params.parallel_tool_calls
+    choice = params.tool_choice or session.tool_choice
+    if params.tools is not None and params.tool_choice is None and isinstance(choice, FunctionChoice):
+        choice = "auto"  # the session's choice is among the session's tools
+    check_choice(choice, [tool.name for tool in tools], "response.tool_choice")
     return Plan(
         instructions=session.instructions if params.instructions is None else params.instructions,
         modality=modalities[0],
@@ -60,7 +64,7 @@ def resolve(
         speed=session.audio.output.speed,
         format=(output.format if output else None) or session.audio.output.format,
         tools=[LlmTool(tool.name, tool.description, tool.parameters) for tool in tools],
-        tool_choice=_choice(params.tool_choice or session.tool_choice, tools),
+        tool_choice=_choice(choice, tools),
         parallel_tool_calls=session.parallel_tool_calls if parallel is None else parallel,
         max_output_tokens=max_tokens,
         metadata=params.metadata,
@@ -71,12 +75,6 @@ def resolve(
 
 def _choice(choice: str | FunctionChoice, tools: list[Tool]) -> str:
     if isinstance(choice, FunctionChoice):
-        if choice.name not in [tool.name for tool in tools]:
-            raise ClientError(
-                "invalid_value",
-                f"tool_choice names {choice.name!r}, which is no tool.",
-                "response.tool_choice",
-            )
         return f"function:{choice.name}"
     return choice if tools else "none"
 
@@ -84,4 +82,4 @@ def _choice(choice: str | FunctionChoice, tools: list[Tool]) -> str:
 def _entry(item: Item | ItemReference, conversation: Conversation) -> Entry:
     if isinstance(item, ItemReference):
         return conversation.get(item.id, "response.input")
-    return Entry(item)
+    return entry_of(item)

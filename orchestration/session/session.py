@@ -7,7 +7,7 @@ from typing import Literal
 from actors.messages import Result
 from orchestration.session.answers import Answers
 from orchestration.session.config import ServerVad, SessionDefaults
-from orchestration.session.conversation import Conversation, Entry
+from orchestration.session.conversation import Conversation, entry_of
 from orchestration.session.core import Core
 from orchestration.session.effects import Effect
 from orchestration.session.errors import ClientError, error_event
@@ -33,25 +33,31 @@ from orchestration.session.events import (
     SessionUpdate,
     SessionUpdated,
 )
-from orchestration.session.items import FunctionCallItem, InputAudio, MessageItem, copied
+from orchestration.session.items import FunctionCallItem, copied
 from orchestration.session.listener import Listener
 from orchestration.session.outbox import Outbox
 from orchestration.session.settings import Settings
 from orchestration.session.timeline import Timeline
+from orchestration.session.transcripts import Transcripts
 
 
 class Session:
     """Call `start` first.  Every method returns what the driver has to do, in order."""
 
     def __init__(self, session_id: str, defaults: SessionDefaults, now: float) -> None:
-        """Raises `ClientError` if `defaults.session`, what the client asked for at connect, cannot hold."""
         self.id = session_id
         outbox = Outbox(session_id, defaults.timeouts)
         settings = Settings(session_id, defaults)
+        self._misfit: ClientError | None = None
+        try:
+            settings.update(defaults.session, audio_sent=False)
+        except ClientError as error:
+            self._misfit = error
         conversation = Conversation(outbox.new_id("conv"), defaults.limits.items)
         self._core = Core(defaults, settings, outbox, conversation)
-        self._answers = Answers(self._core)
-        self._listener = Listener(self._core, self._answers)
+        self._transcripts = Transcripts(self._core)
+        self._answers = Answers(self._core, self._transcripts)
+        self._listener = Listener(self._core, self._answers, self._transcripts)
         self._began_at = now
         self._heard_of_client_at = now
 
@@ -65,7 +71,10 @@ class Session:
         return self._core.settings
 
     def start(self, now: float) -> list[Effect]:
+        """`session.created`, and an error where the client asked at connect for what cannot hold."""
         self._core.outbox.send(SessionCreated(session=self._core.settings.session))
+        if self._misfit is not None:
+            self._core.outbox.send(error_event(self._misfit.code, self._misfit.message, self._misfit.param))
         return self._core.outbox.take()
 
     def receive(self, event: ClientEvent, now: float) -> list[Effect]:
@@ -158,12 +167,12 @@ class Session:
             case SessionUpdate():
                 self._update(event)
             case ConversationItemCreate():
-                self._create_item(event)
+                self._create_item(event, now)
             case ConversationItemRetrieve(item_id=item_id):
                 item = self._core.conversation.retrieved(item_id)
                 self._core.outbox.send(ConversationItemRetrieved(item=item))
             case ConversationItemTruncate():
-                self._truncate(event)
+                self._truncate(event, now)
             case ConversationItemDelete(item_id=item_id):
                 self._delete(item_id, now)
             case ResponseCreate(response=params):
@@ -181,26 +190,26 @@ class Session:
             self._listener.configure()
         self._core.outbox.send(SessionUpdated(session=settings.session))
 
-    def _create_item(self, event: ConversationItemCreate) -> None:
+    def _create_item(self, event: ConversationItemCreate, now: float) -> None:
         core = self._core
         item = copied(event.item)
         item.id = item.id or core.outbox.new_id("item")
         item.status = "completed"
         if isinstance(item, FunctionCallItem):
             item.call_id = item.call_id or core.outbox.new_id("call")
+        core.conversation.check_room()
         core.conversation.check_call(item)
-        entry = Entry(item)
-        if isinstance(item, MessageItem):
-            for part in item.content:
-                if isinstance(part, InputAudio) and isinstance(part.audio, bytes):
-                    entry.pcm += part.audio
+        entry = entry_of(item)
         core.conversation.add(entry, event.previous_item_id)
         previous = core.conversation.previous_id(item.id)
         core.outbox.send(ConversationItemAdded(previous_item_id=previous, item=copied(item)))
         core.outbox.send(ConversationItemDone(previous_item_id=previous, item=copied(item)))
+        self._transcripts.transcribe(entry, self._answers.look, now)
 
-    def _truncate(self, event: ConversationItemTruncate) -> None:
+    def _truncate(self, event: ConversationItemTruncate, now: float) -> None:
         self._core.conversation.truncate(event.item_id, event.content_index, event.audio_end_ms)
+        if event.item_id in self._core.playback.unheard_items(now):
+            self._core.playback.cut(now)
         self._core.outbox.send(
             ConversationItemTruncated(
                 item_id=event.item_id, content_index=event.content_index, audio_end_ms=event.audio_end_ms

@@ -12,18 +12,28 @@ import msgspec
 from orchestration.session.config import (
     AudioInput,
     EffectiveSession,
+    FunctionChoice,
     Pcm,
     RealtimeSession,
     SemanticVad,
     ServerVad,
     SessionDefaults,
+    ToolChoice,
     TranscriptionSession,
     TurnDetection,
 )
 from orchestration.session.errors import ClientError
 
 _FIXED = ("id", "object", "expires_at")
-_NULL_MEANS_DEFAULT = ("instructions", "tools", "tool_choice", "max_output_tokens", "output_modalities")
+_OBJECTS = ("audio", "input", "output", "turn_detection")
+_NULL_IS_A_VALUE = (
+    "transcription",
+    "noise_reduction",
+    "turn_detection",
+    "idle_timeout_ms",
+    "tracing",
+    "include",
+)
 
 
 class Settings:
@@ -31,20 +41,20 @@ class Settings:
 
     def __init__(self, session_id: str, defaults: SessionDefaults) -> None:
         self._defaults = defaults
-        audio_output = {"voice": defaults.voice}
+        audio_input: dict[str, Any] = {"turn_detection": {"type": "server_vad"}}
+        if defaults.transcription is not None:
+            audio_input["transcription"] = msgspec.to_builtins(defaults.transcription)
         self._initial: dict[str, Any] = {
             "type": "realtime",
             "id": session_id,
             "model": defaults.model,
             "instructions": defaults.instructions,
-            "audio": {"input": {"turn_detection": {"type": "server_vad"}}, "output": audio_output},
+            "audio": {"input": audio_input, "output": {"voice": defaults.voice}},
         }
         if defaults.expires_at is not None:
             self._initial["expires_at"] = defaults.expires_at
         self._wire = copy.deepcopy(self._initial)
         self.session: EffectiveSession = _typed(self._wire)
-        if defaults.session:
-            self.update(defaults.session, audio_sent=False)
 
     @property
     def input(self) -> AudioInput:
@@ -53,6 +63,11 @@ class Settings:
     @property
     def turn_detection(self) -> TurnDetection | None:
         return self.input.turn_detection
+
+    @property
+    def transcribes(self) -> bool:
+        """Whether the client wants transcripts of what is said."""
+        return self.input.transcription is not None or self.realtime is None
 
     @property
     def realtime(self) -> RealtimeSession | None:
@@ -67,12 +82,7 @@ class Settings:
         kind = patch.get("type", self._wire["type"])
         if kind != self._wire["type"] and audio_sent:
             raise ClientError("invalid_value", "The session type cannot change now.", "session.type")
-        merged = merge(self._wire, patch)
-        for name in _NULL_MEANS_DEFAULT:
-            if name in patch and patch[name] is None:
-                merged.pop(name)
-                if name in self._initial:
-                    merged[name] = self._initial[name]
+        merged = merge(self._initial, _without_nulls(merge(self._wire, patch)))
         session = _typed(merged)
         self._check(session, patch, audio_sent)
         self._wire, self.session = merged, session
@@ -93,7 +103,9 @@ class Settings:
         _require(0.25 <= output.speed <= 1.5, output.speed, "0.25 to 1.5", "session.audio.output.speed")
         check_modalities(session.output_modalities, "session.output_modalities")
         check_max_tokens(session.max_output_tokens, "session.max_output_tokens")
-        check_tools([tool.name for tool in session.tools], "session.tools")
+        names = [tool.name for tool in session.tools]
+        check_tools(names, "session.tools")
+        check_choice(session.tool_choice, names, "session.tool_choice")
 
 
 def merge(base: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
@@ -106,6 +118,15 @@ def merge(base: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
         else:
             merged[name] = copy.deepcopy(value)
     return merged
+
+
+def _without_nulls(wire: Mapping[str, Any]) -> dict[str, Any]:
+    """Null in a field where it says nothing means that field's default."""
+    return {
+        name: _without_nulls(value) if isinstance(value, Mapping) and name in _OBJECTS else value
+        for name, value in wire.items()
+        if value is not None or name in _NULL_IS_A_VALUE
+    }
 
 
 def _same_type(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
@@ -164,6 +185,11 @@ def check_tools(names: list[str], param: str) -> None:
             raise ClientError("invalid_value", f"{name!r} is no function name.", f"{param}[{index}].name")
         if name in names[:index]:
             raise ClientError("invalid_value", f"Function {name!r} is given twice.", f"{param}[{index}].name")
+
+
+def check_choice(choice: ToolChoice, names: list[str], param: str) -> None:
+    if isinstance(choice, FunctionChoice) and choice.name not in names:
+        raise ClientError("invalid_value", f"tool_choice names {choice.name!r}, which is no tool.", param)
 
 
 def _require(holds: bool, found: object, expected: str, param: str) -> None:

@@ -30,7 +30,7 @@ class Hearing:
         """Called when the transcript is there, or cannot be had."""
         self._core = core
         self._pcm = pcm
-        self._record = record
+        self.record = record
 
     @property
     def done(self) -> bool:
@@ -49,7 +49,7 @@ class Hearing:
         prompt = transcription.prompt if transcription is not None else None
         request = SttRequest(self._pcm, language or self._core.defaults.language, prompt)
         self.started = True
-        self._record.stt_start = now
+        self.record.stt_start = now
         self._core.outbox.submit(request, self.generation, self._result, now, rank)
 
     def know_silence(self, now: float) -> None:
@@ -73,16 +73,17 @@ class Hearing:
                 self.problem = message
             case _:
                 self.problem = f"stt: unexpected {type(result).__name__}."
-        self._record.transcript_done = now
+        self.record.transcript_done = now
         self.heard(now)
 
 
 class Transcripts:
-    """Committed items that wait for their transcript."""
+    """Items that wait for their transcript."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
-        self._hearings: dict[str, Hearing] = {}
+        self._written = 0
+        self._hearings: dict[int, tuple[Entry, Hearing]] = {}
 
     def follow(
         self, entry: Entry, hearing: Hearing, record: TurnRecord, settled: Callable[[float], None], now: float
@@ -90,10 +91,10 @@ class Transcripts:
         """Write what `hearing` brings, now or later, into `entry`, and then call `settled`."""
         if self._core.defaults.hears == "transcript":
             entry.transcript = "pending"
-        self._hearings[entry.id] = hearing
+        self._hearings[id(entry)] = entry, hearing
 
         def heard(at: float) -> None:
-            del self._hearings[entry.id]
+            del self._hearings[id(entry)]
             self._settle(entry, hearing, record)
             settled(at)
 
@@ -101,16 +102,25 @@ class Transcripts:
         if hearing.done:
             heard(now)
 
-    def forget(self, item_id: str) -> None:
-        """The item was deleted."""
-        hearing = self._hearings.pop(item_id, None)
-        if hearing is not None:
+    def transcribe(self, entry: Entry, settled: Callable[[float], None], now: float) -> None:
+        """Transcribe the sound of an item that the client wrote, unless it came with its transcript."""
+        if not entry.pcm or _transcript(entry) or self._core.defaults.hears == "audio":
+            return
+        self._written += 1
+        hearing = Hearing(self._core, f"written-{self._written}", entry.pcm, TurnRecord())
+        self.follow(entry, hearing, hearing.record, settled, now)
+        hearing.start(Rank.CONFIRMED, now)
+
+    def forget(self, entry: Entry) -> None:
+        """The item was deleted, or is not needed any more."""
+        if id(entry) in self._hearings:
+            _, hearing = self._hearings.pop(id(entry))
             hearing.heard = lambda now: None
             hearing.cancel()
 
     def _settle(self, entry: Entry, hearing: Hearing, record: TurnRecord) -> None:
         outbox = self._core.outbox
-        told = self._core.settings.input.transcription is not None
+        told = self._core.settings.transcribes and self._core.conversation.find(entry.id) is entry
         if hearing.problem is not None:
             entry.transcript, entry.problem = "failed", hearing.problem
             if told:
@@ -132,6 +142,11 @@ class Transcripts:
         outbox.send(
             InputAudioTranscriptionCompleted(item_id=entry.id, content_index=0, transcript=text, usage=usage)
         )
+
+
+def _transcript(entry: Entry) -> str:
+    parts = entry.item.content if isinstance(entry.item, MessageItem) else []
+    return "".join(part.transcript or "" for part in parts if isinstance(part, InputAudio))
 
 
 def _write(entry: Entry, text: str) -> None:
