@@ -204,10 +204,16 @@ class InputAudioTranscriptionCompleted(_Server, tag="conversation.item.input_aud
     usage: TranscriptionUsage
 
 
+class TranscriptionError(msgspec.Struct):
+    type: str
+    code: str
+    message: str
+
+
 class InputAudioTranscriptionFailed(_Server, tag="conversation.item.input_audio_transcription.failed"):
     item_id: str
     content_index: int
-    error: ErrorDetail
+    error: TranscriptionError
 
 
 class InputAudioTranscriptionSegment(_Server, tag="conversation.item.input_audio_transcription.segment"):

@@ -8,10 +8,10 @@ from actors.messages import STT_RATE_HZ, Failed, Rank, Result, SttRequest, SttRe
 from orchestration.session.conversation import Entry
 from orchestration.session.core import Core
 from orchestration.session.events import (
-    ErrorDetail,
     InputAudioTranscriptionCompleted,
     InputAudioTranscriptionDelta,
     InputAudioTranscriptionFailed,
+    TranscriptionError,
     TranscriptionUsage,
 )
 from orchestration.session.items import InputAudio, MessageItem
@@ -124,7 +124,7 @@ class Transcripts:
         if hearing.problem is not None:
             entry.transcript, entry.problem = "failed", hearing.problem
             if told:
-                error = ErrorDetail("server_error", "transcription_failed", hearing.problem)
+                error = TranscriptionError("server_error", "transcription_failed", hearing.problem)
                 outbox.send(InputAudioTranscriptionFailed(item_id=entry.id, content_index=0, error=error))
             return
         text = record.transcript = hearing.text
