@@ -88,10 +88,10 @@ class LlamaCpp:
         The file decides the weights' number format: `dtype` must be "auto".
         Raises `ValueError` for another, `NotGguf` for a file that is none, and `RuntimeError` when llama.cpp refuses.
         """
-        import xllamacpp
-
         if dtype != "auto":
             raise ValueError(f"dtype {dtype!r} was asked for, but a GGUF file decides its own; choose auto.")
+        import xllamacpp
+
         model = gguf.read(model_path(self._options.model_name))
         trained = model.trained_context_tokens
         context_tokens = min(self._options.context_tokens, trained or self._options.context_tokens)
