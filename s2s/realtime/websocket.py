@@ -6,8 +6,11 @@ import asyncio
 import logging
 import secrets
 from collections import deque
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
+import anyio
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from orchestration.session import events
@@ -50,28 +53,29 @@ class Connection:
         self._unsent_bytes = 0
         self._changed = asyncio.Event()
         self._close: tuple[int, str] | None = None
-        self._driver: SessionDriver | None = None
 
     async def serve(self, defaults: SessionDefaults) -> None:
         """Run the session until either side ends it; everything of it is freed on return."""
         try:
-            self._driver = self._sessions.open(self._send, self._closed, defaults)
+            driver = self._sessions.open(self._send, self._closed, defaults)
         except AtCapacity as error:
             await self._refuse("session_limit_reached", str(error), TRY_AGAIN_LATER)
             return
         except Draining as error:
             await self._refuse("server_shutting_down", str(error), GOING_AWAY)
             return
-        writer = asyncio.create_task(self._write())
-        reader = asyncio.create_task(self._read(self._driver))
         try:
-            self._driver.start()
-            await asyncio.wait((writer, reader), return_when=asyncio.FIRST_COMPLETED)
+            async with anyio.create_task_group() as both:
+                for side in (self._write, partial(self._read, driver)):
+                    both.start_soon(self._until_over, side, both.cancel_scope)
+                driver.start()
         finally:
-            self._sessions.close(self._driver)
-            for task in (writer, reader):
-                task.cancel()
-            await asyncio.gather(writer, reader, return_exceptions=True)
+            self._sessions.close(driver)
+
+    async def _until_over(self, side: Callable[[], Awaitable[None]], both: anyio.CancelScope) -> None:
+        """One direction; when it ends, so does the other."""
+        await side()
+        both.cancel()
 
     async def _read(self, driver: SessionDriver) -> None:
         while True:
