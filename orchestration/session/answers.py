@@ -134,6 +134,10 @@ class Answers:
             else:
                 self._generate(waiting, now)
 
+    def awaits(self, entry: Entry) -> bool:
+        """Whether the active response waits for this very turn's words: then it is their answer."""
+        return any(w.response is self.active and entry in w.entries for w in self._waiting)
+
     def forget(self, entry: Entry, now: float) -> None:
         """The item was deleted: nothing waits for it."""
         for waiting in self._waiting:

@@ -25,7 +25,7 @@ KEPT_AUDIO_BYTES = 64 << 20
 Transcript = Literal["none", "pending", "words", "empty", "failed"]
 
 
-@dataclass
+@dataclass(eq=False)
 class Entry:
     """An item and what belongs to it."""
 

@@ -56,7 +56,7 @@ class Listener:
         self._speech: deque[int] = deque()
         """Starts of the frames with speech that are in the buffer or in a commit that waits."""
         self._commits: list[_Commit] = []
-        self._owed: TurnRecord | None = None
+        self._owed: tuple[Entry, TurnRecord] | None = None
         """A turn whose answer was put off because the person went on speaking."""
 
     @property
@@ -167,7 +167,7 @@ class Listener:
         entry = self._add_item(turn.item_id, turn.record, pcm)
         self._buffer.drop_before(ended.at)
         if self._core.defaults.hears == "audio":
-            self._answer(turn.record, now)
+            self._answer(entry, turn.record, now)
         if not self._wants_transcript():
             return
         if not hearing.started:
@@ -186,22 +186,23 @@ class Listener:
             self._answers.drop_speculation()
             self._answer_owed(now)
         else:
-            self._answer(record, now)
+            self._answer(entry, record, now)
         self._answers.look(now)
 
-    def _answer(self, record: TurnRecord, now: float) -> None:
+    def _answer(self, entry: Entry, record: TurnRecord, now: float) -> None:
         detection = self._core.settings.turn_detection
         if detection is None or not detection.create_response:
             return
         if self.speaking and detection.interrupt_response:
-            self._owed = record
+            self._owed = entry, record
             return
         self._owed = None
-        self._answers.answer_turn(record, now)
+        if not self._answers.awaits(entry):
+            self._answers.answer_turn(record, now)
 
     def _answer_owed(self, now: float) -> None:
         if self._owed is not None:
-            self._answer(self._owed, now)
+            self._answer(*self._owed, now)
 
     def _add_item(self, item_id: str, record: TurnRecord, pcm: bytes) -> Entry:
         conversation, outbox = self._core.conversation, self._core.outbox

@@ -21,6 +21,7 @@ from actors.messages import (
     TurnResult,
     VadRequest,
     VadResult,
+    is_final,
 )
 from orchestration.session import events as ev
 from orchestration.session.config import SessionDefaults
@@ -147,6 +148,8 @@ class Rig:
         submit = self.waiting(stage)[0]
         if results:
             self.give(submit, *results)
+            if is_final(results[-1]):
+                self.open.pop(submit.work, None)
         else:
             self.finish(submit)
 

@@ -62,7 +62,7 @@ class AnyOrder(RuleBasedStateMachine):
         self.do(self.rig.session.receive(event, self.rig.now))
 
     def item(self, data: Any) -> str:
-        known = sorted(self.protocol.known_items) + ["nobody"]
+        known = [*sorted(self.protocol.known_items), "nobody"]
         return str(data.draw(st.sampled_from(known)))
 
     @rule(ms=st.integers(1, 1500), speech=st.booleans(), live=st.booleans())
