@@ -1,0 +1,50 @@
+"""An utterance while it is transcribed: the windows it is heard in, and the transcript they add up to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from actors.batch import Key
+from actors.messages import SttRequest, SttResult, Word
+
+
+@dataclass(slots=True)
+class Window:
+    """At most 30 s of an utterance."""
+
+    utterance: Utterance
+    audio: NDArray[np.float32]
+    start_ms: int
+    positions: int
+    tokens: list[int] = field(default_factory=list)
+    logprob: float = 0.0
+    text: str = ""
+    rejected: str | None = None
+    words: list[Word] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class Utterance:
+    key: Key
+    request: SttRequest
+    language: str | None
+    """None: to be detected."""
+    windows: list[Window] = field(default_factory=list)
+    left: int = 0
+
+    def result(self) -> SttResult:
+        """The whole transcript: what its windows heard, without those in which nobody spoke."""
+        heard = [window for window in self.windows if window.rejected is None]
+        rejected = self.windows[0].rejected if self.windows and not heard else None
+        return SttResult(
+            text=" ".join(window.text for window in heard),
+            language=self.language,
+            words=[word for window in heard for word in window.words] if self.request.word_times else None,
+            rejected=rejected if self.windows else "no_speech",
+            logprob=sum(window.logprob for window in self.windows) / len(self.windows)
+            if self.windows
+            else None,
+        )

@@ -1,0 +1,399 @@
+"""Whisper through transformers: any `openai/whisper-*` or `distil-whisper/*` checkpoint."""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from actors import torch_device
+from actors.backend import Capabilities
+from actors.batch import Batch, Key
+from actors.messages import STT_RATE_HZ, Failed, SttRequest, SttResult, Word
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from actors.stt.network import Hypothesis, Network
+    from actors.stt.utterance import Utterance, Window
+    from actors.stt.vocabulary import Vocabulary
+
+POSITION_SAMPLES = STT_RATE_HZ // 50
+"""One encoder position: 20 ms."""
+INT16_SCALE = 32_768.0
+TOKENS_PER_S = 16
+SPARE_TOKENS = 16
+UNSPACED_LANGUAGES = frozenset({"zh", "ja", "th", "lo", "my", "yue", "km"})
+PARAMETERS = {"tiny": 39e6, "base": 74e6, "small": 244e6, "medium": 769e6, "turbo": 809e6, "large": 1550e6}
+"""Sizes of the published checkpoints, for an estimate before the weights are here."""
+WORK_BYTES_PER_UTTERANCE = 60_000_000
+
+
+@dataclass(frozen=True)
+class WhisperOptions:
+    """Options of `Whisper`."""
+
+    model_name: str = "whisper-tiny.en"
+    """Asset, hub id or folder of the checkpoint."""
+    torch_dtype: str = "auto"
+    """auto, float16, bfloat16 or float32; auto: float16 on a GPU, bfloat16 on a CPU made for it, else float32."""
+    compile_mode: Literal["default", "reduce-overhead", "max-autotune"] | None = None
+    """Decode with a static cache and `torch.compile`, compiled in `warmup` (minutes).  Utterances then go one by one
+    through the full window, so that no shape changes."""
+    language: str = "auto"
+    """ISO 639-1 code, or auto: detected for each utterance.  A request's own language goes first."""
+    gen: dict[str, Any] = field(default_factory=dict)
+    """Arguments of transformers' `generate()`; max_new_tokens (per window), task, num_beams, temperature, ..."""
+    encoder_window: Literal["auto", "full"] = "auto"
+    """auto: encode the utterance and some silence, not always 30 s; see `windows.LENGTHS_S`."""
+    max_batch: int = 8
+    """Utterances decoded together on a GPU, at most.  A CPU takes them one by one, which is as fast and answers the
+    first sooner."""
+
+
+class Whisper:
+    """Transcripts of utterances of any length."""
+
+    def __init__(self, options: WhisperOptions | None = None) -> None:
+        self._options = options or WhisperOptions()
+        self._device = "cpu"
+        self._network: Network
+        self._vocabulary: Vocabulary
+        self._features: Any = None
+        self._lengths_s: tuple[float, ...] = ()
+        self._heads: list[tuple[int, int]] = []
+        self._greedy = True
+
+    @property
+    def capabilities(self) -> Capabilities:
+        languages: tuple[str, ...] | None = None
+        if self._features is not None:
+            languages = tuple(self._vocabulary.languages) or ("en",)
+        elif self._options.model_name.endswith(".en"):
+            languages = ("en",)
+        return Capabilities(
+            devices=("cuda", "mps", "cpu"), languages=languages, max_batch=self._options.max_batch
+        )
+
+    def load(self, device: str, dtype: str, threads: int) -> None:
+        """Load the checkpoint.
+
+        Raises `ImpossibleDtype` for a number format that the device lacks, `UnknownGenerationArgument` for a name in
+        `gen` that generate() does not know, `ValueError` for a checkpoint that is no Whisper and a language it lacks.
+        """
+        options = self._options
+        asked = dtype if options.torch_dtype == "auto" else options.torch_dtype
+        resolved = torch_device.resolve_dtype(device, asked)
+
+        import torch
+        from transformers import (
+            WhisperFeatureExtractor,
+            WhisperForConditionalGeneration,
+            WhisperTokenizerFast,
+        )
+        from transformers import logging as transformers_logging
+
+        from actors import assets
+        from actors.stt import generation, vocabulary
+
+        generation.validate(options.gen)
+        transformers_logging.set_verbosity_error()
+        transformers_logging.disable_progress_bar()
+        folder = assets.resolve(options.model_name)
+        _check_is_whisper(folder, options.model_name)
+        torch_device.set_threads(threads)
+        model = WhisperForConditionalGeneration.from_pretrained(folder, dtype=getattr(torch, resolved))
+        tokenizer = WhisperTokenizerFast.from_pretrained(folder)
+        self.install(
+            model.to(device).eval(),
+            vocabulary.read(tokenizer, model.generation_config, model.config.vocab_size),
+            WhisperFeatureExtractor.from_pretrained(folder),
+            device,
+        )
+
+    def install(self, model: Any, vocabulary: Vocabulary, features: Any, device: str) -> None:
+        """Use a loaded `WhisperForConditionalGeneration` on `device` and its feature extractor."""
+        import torch
+
+        from actors.stt import generation, windows
+        from actors.stt.network import POSITIONS_PER_S, Network
+
+        options = self._options
+        if options.language != "auto":
+            problem = _language_problem(options.language, vocabulary, options.model_name)
+            if problem:
+                raise ValueError(f"stt whisper: {problem}")
+        self._device = device
+        self._vocabulary = vocabulary
+        self._network = Network(model, vocabulary.eot, vocabulary.suppress, vocabulary.begin_suppress)
+        self._features = features
+        full_s = self._network.positions / POSITIONS_PER_S
+        whole = options.encoder_window == "full" or options.compile_mode is not None
+        self._lengths_s = windows.lengths_s(full_s, whole)
+        layers, heads = model.config.decoder_layers, model.config.decoder_attention_heads
+        self._heads = [
+            tuple(pair) for pair in getattr(model.generation_config, "alignment_heads", None) or ()
+        ] or [(layer, head) for layer in range(layers // 2, layers) for head in range(heads)]
+        self._greedy = generation.is_greedy(options.gen) and options.compile_mode is None
+        if options.compile_mode is not None:
+            model.generation_config.cache_implementation = "static"
+            model.forward = torch.compile(model.forward, mode=options.compile_mode, fullgraph=True)
+
+    def warmup(self) -> None:
+        """Transcribe a tone in every window length, with word times in the first."""
+        import numpy as np
+
+        from actors.stt import windows
+
+        for index, window_s in enumerate(self._lengths_s):
+            samples = np.arange(int((window_s - windows.MARGIN_S) * STT_RATE_HZ))
+            tone = (3_000 * np.sin(samples / 10)).astype(np.int16)
+            language = next(iter(self._vocabulary.languages), None)
+            request = SttRequest(tone.tobytes(), language=language, word_times=index == 0)
+            for window in self._utterance(0, request).windows:
+                self._decode([window], Batch(), limit=8)
+
+    def memory_bytes(self, dtype: str) -> int:
+        """Weights and `max_batch` utterances of work, in `dtype` (auto: 4 bytes a number)."""
+        options = self._options
+        asked = dtype if options.torch_dtype == "auto" else options.torch_dtype
+        bytes_each = 4 if asked == "auto" else torch_device.dtype_bytes(asked)
+        parameters = _parameters(options.model_name)
+        if not parameters:
+            return 0
+        return int(parameters * bytes_each) + options.max_batch * WORK_BYTES_PER_UTTERANCE
+
+    def transcribe(self, batch: Batch[SttRequest]) -> Iterator[tuple[Key, SttResult | Failed]]:
+        """Yield the transcript of each utterance, as soon as it is decoded.
+
+        A cancelled utterance gets none: its decoding stops at the next token, its encoding after the forward it is in.
+        """
+        windows: list[Window] = []
+        for key, request in batch.take():
+            problem = self._problem(request)
+            if problem is not None:
+                yield key, Failed(f"stt whisper: {problem}")
+                continue
+            utterance = self._utterance(key, request)
+            windows += utterance.windows
+            if not utterance.windows:
+                yield key, utterance.result()
+        for group in self._groups(windows):
+            live = [window for window in group if not batch.cancelled(window.utterance.key)]
+            if not live:
+                continue
+            self._decode(live, batch)
+            torch_device.release(self._device)
+            for utterance in dict.fromkeys(window.utterance for window in live):
+                if utterance.left == 0 and not batch.cancelled(utterance.key):
+                    yield utterance.key, utterance.result()
+
+    def _problem(self, request: SttRequest) -> str | None:
+        """What is wrong with `request`, in words."""
+        if len(request.audio) % 2:
+            return f"{len(request.audio)} bytes of audio; expected int16 samples."
+        if request.language is None:
+            return None
+        return _language_problem(request.language, self._vocabulary, self._options.model_name)
+
+    def _utterance(self, key: Key, request: SttRequest) -> Utterance:
+        """`request` cut into windows; none where it is silent."""
+        import numpy as np
+
+        from actors.stt import windows
+        from actors.stt.utterance import Utterance, Window
+
+        asked = request.language or (None if self._options.language == "auto" else self._options.language)
+        language = _code(asked) if asked else None
+        utterance = Utterance(key, request, language if self._vocabulary.multilingual else "en")
+        audio = np.frombuffer(request.audio, "<i2").astype(np.float32) / INT16_SCALE
+        if not windows.silent(audio):
+            for start, stop in windows.cuts(audio, self._lengths_s[-1]):
+                positions = windows.positions(stop - start, self._lengths_s)
+                start_ms = start * 1000 // STT_RATE_HZ
+                utterance.windows.append(Window(utterance, audio[start:stop], start_ms, positions))
+        utterance.left = len(utterance.windows)
+        return utterance
+
+    def _groups(self, windows: Sequence[Window]) -> list[list[Window]]:
+        """Windows that are decoded together: of equal length, with prompts of equal length."""
+        size = 1 if self._device == "cpu" or not self._greedy else self._options.max_batch
+        groups: list[list[Window]] = []
+        open_groups: dict[tuple[int, int], list[Window]] = {}
+        for window in windows:
+            shape = (window.positions, len(self._prompt(window, "en")))
+            group = open_groups.get(shape)
+            if group is None or len(group) >= size:
+                group = open_groups[shape] = []
+                groups.append(group)
+            group.append(window)
+        return groups
+
+    def _prompt(self, window: Window, language: str | None) -> list[int]:
+        task = self._options.gen.get("task") or "transcribe"
+        known = language if language in self._vocabulary.languages else None
+        known = known or next(iter(self._vocabulary.languages), None)
+        return self._vocabulary.prompt(known, task, window.utterance.request.prompt)
+
+    def _decode(self, group: list[Window], batch: Batch[SttRequest], limit: int | None = None) -> None:
+        """Encode and decode the windows of `group` and write what was said into them."""
+        import torch
+
+        with torch.inference_mode():
+            hidden = self._encode(group)
+            self._detect(group, hidden)
+            hypotheses = self._hypotheses(group, hidden, batch, limit)
+            full = self._network.positions
+            for row, (window, found) in enumerate(zip(group, hypotheses, strict=True)):
+                heard = hidden[row : row + 1]
+                if found.ended in ("loop", "limit") and window.positions < full and limit is None:
+                    # Short windows now and then make the decoder go round in circles: give it all the silence.
+                    window.positions = full
+                    heard = self._encode([window])
+                    (found,) = self._hypotheses([window], heard, batch, None)
+                self._judge(window, found)
+                if window.utterance.request.word_times and window.text:
+                    window.words = self._words(window, heard)
+
+    def _encode(self, group: list[Window]) -> Tensor:
+        """[B, positions, width] of the windows' audio."""
+        mel = self._features(
+            [window.audio for window in group],
+            sampling_rate=STT_RATE_HZ,
+            return_tensors="pt",
+            padding="max_length",
+            max_length=group[0].positions * POSITION_SAMPLES,
+            truncation=True,
+            device=self._device,
+        ).input_features
+        return self._network.encode(mel)
+
+    def _detect(self, group: list[Window], hidden: Tensor) -> None:
+        """Name the language of utterances that have none yet."""
+        if all(window.utterance.language is not None for window in group):
+            return
+        codes = list(self._vocabulary.languages)
+        logits = self._network.first_logits(hidden, self._vocabulary.sot)
+        best = logits[:, list(self._vocabulary.languages.values())].argmax(-1).tolist()
+        for window, index in zip(group, best, strict=True):
+            if window.utterance.language is None:
+                window.utterance.language = codes[index]
+
+    def _hypotheses(
+        self, group: list[Window], hidden: Tensor, batch: Batch[SttRequest], limit: int | None
+    ) -> list[Hypothesis]:
+        prompts = [self._prompt(window, window.utterance.language) for window in group]
+        limits = [self._limit(window, len(prompts[0]), limit) for window in group]
+        keys = [window.utterance.key for window in group]
+        vocabulary = self._vocabulary
+        if self._greedy:
+            return self._network.greedy(
+                hidden,
+                prompts,
+                limits,
+                vocabulary.sot,
+                vocabulary.no_speech,
+                lambda row: batch.cancelled(keys[row]),
+            )
+        return [
+            self._generate(
+                window, hidden[row : row + 1], prompts[row], limits[row], partial(batch.cancelled, keys[row])
+            )
+            for row, window in enumerate(group)
+        ]
+
+    def _generate(
+        self, window: Window, hidden: Tensor, prompt: list[int], limit: int, cancelled: Callable[[], bool]
+    ) -> Hypothesis:
+        """Decode one window by transformers' generate()."""
+        from actors.stt import generation
+        from actors.stt.network import Hypothesis
+
+        vocabulary, gen = self._vocabulary, dict(self._options.gen)
+        limit = min(limit, gen.pop("max_new_tokens", None) or limit)
+        language = window.utterance.language if vocabulary.multilingual else None
+        before = prompt[: prompt.index(vocabulary.sot)] or None
+        sequence = generation.generate(self._network.model, hidden, language, before, limit, gen, cancelled)
+        tokens = [token for token in sequence if token < vocabulary.eot]
+        logprob, no_speech = self._network.score(hidden, prompt, tokens, vocabulary.sot, vocabulary.no_speech)
+        ended = "limit" if len(tokens) >= limit else "end"
+        return Hypothesis(tokens, logprob, no_speech, "cancelled" if cancelled() else ended)
+
+    def _limit(self, window: Window, prompt_tokens: int, limit: int | None) -> int:
+        """Tokens that `window` may take: more than anybody says in its time."""
+        spoken = int(len(window.audio) / STT_RATE_HZ * TOKENS_PER_S) + SPARE_TOKENS
+        asked = limit or self._options.gen.get("max_new_tokens") or spoken
+        context: int = self._network.model.config.max_target_positions
+        return max(1, min(asked, spoken, context - prompt_tokens - 1))
+
+    def _judge(self, window: Window, found: Hypothesis) -> None:
+        """Write what was `found` into `window`, unless it is cancelled or nobody said it."""
+        from actors.stt import gates
+
+        if found.ended == "cancelled":
+            return
+        text = self._vocabulary.text(found.tokens)
+        window.logprob = found.logprob
+        window.rejected = gates.rejection(text, found.logprob, found.no_speech, found.ended == "loop")
+        if window.rejected is None:
+            window.text, window.tokens = text, found.tokens
+        window.utterance.left -= 1
+
+    def _words(self, window: Window, hidden: Tensor) -> list[Word]:
+        from actors.stt import word_times
+
+        prompt = self._prompt(window, window.utterance.language)
+        attention = self._network.attention(hidden, prompt, window.tokens, self._heads)
+        heard = -(-len(window.audio) // POSITION_SAMPLES)
+        return word_times.words(
+            attention[:, :, :heard].cpu().numpy(),
+            window.tokens,
+            self._vocabulary.decode,
+            window.utterance.language not in UNSPACED_LANGUAGES,
+            window.start_ms,
+        )
+
+
+def _code(language: str) -> str:
+    """The ISO 639-1 code of a language tag: en of en-US."""
+    return language.replace("_", "-").partition("-")[0].lower()
+
+
+def _language_problem(language: str, vocabulary: Vocabulary, model_name: str) -> str | None:
+    """Why the checkpoint cannot transcribe `language`, in words."""
+    known = tuple(vocabulary.languages) or ("en",)
+    if _code(language) in known:
+        return None
+    hint = (
+        " choose a multilingual checkpoint" if known == ("en",) else f" it knows {', '.join(sorted(known))}"
+    )
+    return f"language {language!r} was asked for, which {model_name} does not know;{hint}."
+
+
+def _check_is_whisper(folder: Path, model_name: str) -> None:
+    kind = json.loads((folder / "config.json").read_text()).get("model_type")
+    if kind != "whisper":
+        raise ValueError(f"stt whisper: {model_name} is a {kind!r} model; choose a Whisper checkpoint.")
+
+
+def _parameters(model_name: str) -> float:
+    """How many numbers the checkpoint holds: counted where it is here, else by its name (0: unknown)."""
+    from actors import assets
+
+    asset = assets.find(model_name)
+    folder = assets.present(asset) if asset is not None else Path(model_name)
+    if folder is not None and folder.is_dir():
+        return float(sum(_safetensors_numbers(path) for path in folder.glob("*.safetensors")))
+    return next((count for name, count in PARAMETERS.items() if name in model_name), 0.0)
+
+
+def _safetensors_numbers(path: Path) -> int:
+    with path.open("rb") as file:
+        (length,) = struct.unpack("<Q", file.read(8))
+        header = json.loads(file.read(length))
+    return sum(math.prod(entry["shape"]) for name, entry in header.items() if name != "__metadata__")
