@@ -2,52 +2,99 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 from orchestration.cluster_settings import RaySettings
+
+log = logging.getLogger(__name__)
 
 _SYSTEM_CONFIG = {"enable_metrics_collection": False, "prestart_worker_first_driver": False}
 
 
 def will_join(settings: RaySettings) -> bool:
-    """Whether a cluster that runs already is joined."""
+    """Whether a cluster that runs already is joined: `settings.address` or RAY_ADDRESS names one."""
     return bool(settings.address or os.environ.get("RAY_ADDRESS"))
 
 
-def start_ray(settings: RaySettings, num_cpus: float | None = None, num_gpus: int | None = None) -> bool:
-    """Connect this process to Ray; True where Ray was started here, False where a cluster was joined.
+@contextmanager
+def ray_running(
+    settings: RaySettings, num_cpus: float | None = None, num_gpus: int | None = None
+) -> Iterator[None]:
+    """Within, this process is connected to Ray; what was started here is gone afterwards.
 
-    A cluster is joined where `settings.address` or RAY_ADDRESS names one.  `num_cpus` and `num_gpus` override what Ray
-    would find (tests).  Workers run at nice 0: audio frames must not wait behind other programs.
+    `num_cpus` and `num_gpus` override what Ray would find (tests).
     """
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_worker_niceness", "0")
-    if not will_join(settings):
-        # A Ray of our own listens on this machine only and lives as long as we do: no token in the user's home.
-        os.environ.setdefault("RAY_AUTH_MODE", "disabled")
     import ray
 
+    _prepare()
     if will_join(settings):
-        ray.init(
-            address=settings.address or os.environ["RAY_ADDRESS"],
-            log_to_driver=False,
-            logging_level="warning",
-        )
-        return False
-    ray.init(
-        include_dashboard=False,
-        object_store_memory=settings.object_store_mb * 1_000_000,
-        num_cpus=num_cpus,
-        num_gpus=num_gpus,
-        log_to_driver=False,
-        logging_level="warning",
-        _system_config=dict(_SYSTEM_CONFIG),
-    )
-    return True
+        address = settings.address or os.environ["RAY_ADDRESS"]
+        with _own_sigterm():
+            ray.init(address=address, log_to_driver=False, logging_level="warning")
+        try:
+            yield
+        finally:
+            ray.shutdown()
+        return
+    from actors.assets import cache_folder
+    from orchestration.processes import OwnProcesses, end_leftovers
+
+    # A Ray of our own listens on this machine only and lives as long as we do: no token in the user's home.
+    os.environ.setdefault("RAY_AUTH_MODE", "disabled")
+    folder = cache_folder() / "run"
+    if ended := end_leftovers(folder):
+        log.warning("ended %d processes that an earlier run left behind", ended)
+    own = OwnProcesses(folder)
+    try:
+        with _own_sigterm():
+            ray.init(
+                include_dashboard=False,
+                object_store_memory=settings.object_store_mb * 1_000_000,
+                num_cpus=num_cpus,
+                num_gpus=num_gpus,
+                log_to_driver=False,
+                logging_level="warning",
+                _system_config=dict(_SYSTEM_CONFIG),
+            )
+        own.settle()
+        yield
+    finally:
+        ray.shutdown()
+        own.end()
 
 
-def stop_ray() -> None:
-    """Disconnect, and end what `start_ray` started."""
-    import ray
+@contextmanager
+def _own_sigterm() -> Iterator[None]:
+    """Keep this program's SIGTERM handler: Ray puts one in its place that aborts, and nothing would be stopped."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    except SystemExit:
+        raise KeyboardInterrupt from None  # what Ray makes of a SIGTERM while it starts
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
-    ray.shutdown()
+
+def _prepare() -> None:
+    """Settings that Ray reads before it starts."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # Ray's workers start at nice 15, and audio frames would wait behind every other program.
+    os.environ.setdefault("RAY_worker_niceness", "0")  # noqa: SIM112 -- Ray's own spelling
+    import ray._private.worker as worker
+
+    # Ray prints every worker's death on standard output, in the middle of `--json`; we say it ourselves.
+    worker.print_to_stdstream = _log_raylet
+
+
+def _log_raylet(data: dict[str, Any], ignore_prefix: bool = False) -> None:
+    for line in data.get("lines", ()):
+        log.debug("raylet: %s", line)

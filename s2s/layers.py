@@ -119,16 +119,17 @@ def _mac(layer: Layer) -> Layer:
 def _merge(layers: list[Layer]) -> Config:
     """Merge `layers`, lowest first."""
     known = settings()
-    backends = _backends_in_force(layers)
+    named = _backends_named(layers)
+    final = {stage: backend for own in named for stage, backend in own.items()}
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
     level_of: dict[str, int] = {}
     for level, layer in enumerate(layers):
         for given in layer:
-            name = _stage_name(given, backends[-1], lenient=level < 2)
+            name = _stage_name(given, final, lenient=level < 2)
             if name is None:
                 continue
-            setting = known.get(name) or _option(given, name, backends[level], backends[-1], known)
+            setting = known.get(name) or _option(given, name, named[level], final, known)
             if setting is None:
                 continue
             value = _convert(setting, given)
@@ -142,20 +143,20 @@ def _merge(layers: list[Layer]) -> Config:
     return _check(_build(values, origins))
 
 
-def _backends_in_force(layers: list[Layer]) -> list[dict[str, str]]:
-    """For each layer, the backend of each stage once that layer has spoken."""
-    in_force: list[dict[str, str]] = []
-    now: dict[str, str] = {}
+def _backends_named(layers: list[Layer]) -> list[dict[str, str]]:
+    """For each layer, the backends that it names, by stage."""
+    named: list[dict[str, str]] = []
     for layer in layers:
+        own: dict[str, str] = {}
         for given in layer:
             stage, _, leaf = given.name.partition("_")
             if leaf == "backend" and stage in STAGES:
                 try:
-                    now[stage] = find(stage, str(given.value)).name
+                    own[stage] = find(stage, str(given.value)).name
                 except UnknownBackend as error:
                     raise ConfigError(f"{given.origin}: {error}") from error
-        in_force.append(dict(now))
-    return in_force
+        named.append(own)
+    return named
 
 
 def _stage_name(given: Given, backends: Mapping[str, str], lenient: bool) -> str | None:
@@ -188,11 +189,11 @@ def _stage_name(given: Given, backends: Mapping[str, str], lenient: bool) -> str
 def _option(
     given: Given, name: str, here: Mapping[str, str], final: Mapping[str, str], known: Mapping[str, Setting]
 ) -> Setting | None:
-    """The backend option that `name` means; None where it belongs to a backend that a higher layer replaced."""
+    """The backend option that `name` means; None where its own layer names a backend that a higher one replaced."""
     stage, _, option = name.partition("_")
     if stage not in STAGES or not option:
         raise _unknown(given, [*known, *MAC_SWITCHES, "config"])
-    if here.get(stage) != final.get(stage):
+    if here.get(stage, final[stage]) != final[stage]:
         return None
     types = _option_types(stage, final[stage])
     field, _, key = option.partition("_")

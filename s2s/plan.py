@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from orchestration.cluster import start_ray, stop_ray, will_join
+from orchestration.cluster import ray_running, will_join
 from orchestration.inventory import Inventory, local_node, ray_inventory
 from s2s.asks import plan_for
 from s2s.config import Config
@@ -31,8 +31,5 @@ def inventory_for(config: Config) -> Inventory:
     """The cluster that the configuration joins, else this machine."""
     if not will_join(config.ray):
         return Inventory((local_node(),))
-    start_ray(config.ray)
-    try:
+    with ray_running(config.ray):
         return ray_inventory()
-    finally:
-        stop_ray()

@@ -10,7 +10,7 @@ import difflib
 import importlib
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from s2s.config import Config, ConfigError, canonical, settings
@@ -26,12 +26,16 @@ def entry() -> None:
 
 def main(argv: Sequence[str]) -> int:
     """Run one command; the exit code.  2 is a mistake in what was asked, 1 a failure, 130 Ctrl-C."""
-    name, rest = _command(argv)
-    if name is None:
-        return 2
-    if name == "" or (rest[:1] in (["-h"], ["--help"]) and not argv[0].isalpha()):
+    if argv[:1] in (["-h"], ["--help"]):
         print(_overview())
         return 0
+    named = bool(argv) and not argv[0].startswith("-")
+    name = argv[0] if named else "serve"
+    if name not in COMMANDS:
+        near = difflib.get_close_matches(name, COMMANDS, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        print(f"error: {name!r} is not a command.{hint} Known: {', '.join(COMMANDS)}.", file=sys.stderr)
+        return 2
     command = COMMANDS[name]
     parser = argparse.ArgumentParser(
         prog=f"python -m s2s.run {name}",
@@ -41,40 +45,33 @@ def main(argv: Sequence[str]) -> int:
         allow_abbrev=False,
     )
     command.arguments(parser)
-    own, flags = split(rest, _own_options(parser))
-    args = parser.parse_args(own)
+    own, flags = split(argv[1:] if named else argv, set(parser._option_string_actions))
+    return _carry_out(command, flags, parser.parse_args(own))
+
+
+def _carry_out(command: Command, flags: Flags, args: argparse.Namespace) -> int:
+    from actors.assets import AssetError
+    from orchestration.placement import PlacementError
+    from orchestration.supervisor import StageFailedError
+    from s2s.layers import load
+
     try:
-        return command.run(_configuration(flags), args)
+        return command.run(load(flags, os.environ), args)
     except KeyboardInterrupt:
         print("interrupted: everything was stopped", file=sys.stderr)
         return 130
-    except _mistakes() as error:
+    except (ConfigError, PlacementError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    except _failures() as error:
+    except (StageFailedError, AssetError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
 
 
-def _command(argv: Sequence[str]) -> tuple[str | None, list[str]]:
-    """The command's name and the arguments after it; flags alone mean `serve`."""
-    if argv[:1] in (["-h"], ["--help"]):
-        return "", list(argv)
-    if not argv or argv[0].startswith("-"):
-        return "serve", list(argv)
-    if argv[0] in COMMANDS:
-        return argv[0], list(argv[1:])
-    near = difflib.get_close_matches(argv[0], COMMANDS, n=1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
-    print(f"error: {argv[0]!r} is not a command.{hint} Known: {', '.join(COMMANDS)}.", file=sys.stderr)
-    return None, []
+def split(argv: Sequence[str], own: Collection[str]) -> tuple[list[str], Flags]:
+    """Part a command's `own` options (and what is no flag at all) from configuration flags.
 
-
-def split(argv: Sequence[str], own: dict[str, bool]) -> tuple[list[str], Flags]:
-    """Part a command's own arguments from configuration flags.
-
-    `own`: the command's options, each with whether it takes a value.  `-` and `_` are the same in a flag, and a flag
-    without a value is a switch.
+    `-` and `_` are the same in a flag, and a flag without a value is a switch.
     """
     kept: list[str] = []
     flags: Flags = []
@@ -103,33 +100,6 @@ def split(argv: Sequence[str], own: dict[str, bool]) -> tuple[list[str], Flags]:
             flags.append((name, argv[position]))
             position += 1
     return kept, flags
-
-
-def _own_options(parser: argparse.ArgumentParser) -> dict[str, bool]:
-    return {
-        option: action.nargs != 0
-        for action in parser._actions
-        for option in action.option_strings
-        if option.startswith("--")
-    }
-
-
-def _configuration(flags: Flags) -> Config:
-    from s2s.layers import load
-
-    return load(flags, os.environ)
-
-
-def _mistakes() -> tuple[type[Exception], ...]:
-    from orchestration.placement import PlacementError
-
-    return (ConfigError, PlacementError)
-
-
-def _failures() -> tuple[type[Exception], ...]:
-    from orchestration.supervisor import StageFailedError
-
-    return (StageFailedError,)
 
 
 def _overview() -> str:
@@ -165,7 +135,7 @@ def _settings_help() -> str:
 
 
 @dataclass(frozen=True)
-class _Command:
+class Command:
     """One command: `module.run(config, args) -> int` does it."""
 
     summary: str
@@ -210,13 +180,13 @@ def _config(parser: argparse.ArgumentParser) -> None:
 
 
 COMMANDS = {
-    "serve": _Command("the Realtime server", "s2s.serve"),
-    "ask": _Command("recordings in, spoken answers out", "s2s.ask", _ask),
-    "plan": _Command("what would run where; nothing is started", "s2s.plan", _plan),
-    "bench": _Command("measure queue, faults, startup or turns", "s2s.bench.run", _bench),
-    "doctor": _Command("what is on this machine", "s2s.doctor"),
-    "pull": _Command("fetch model weights and recordings", "s2s.pull", _pull),
-    "config": _Command("the effective configuration and where it came from", "s2s.config_view", _config),
+    "serve": Command("the Realtime server", "s2s.serve"),
+    "ask": Command("recordings in, spoken answers out", "s2s.ask", _ask),
+    "plan": Command("what would run where; nothing is started", "s2s.plan", _plan),
+    "bench": Command("measure queue, faults, startup or turns", "s2s.bench.run", _bench),
+    "doctor": Command("what is on this machine", "s2s.doctor"),
+    "pull": Command("fetch model weights and recordings", "s2s.pull", _pull),
+    "config": Command("the effective configuration and where it came from", "s2s.config_view", _config),
 }
 
 if __name__ == "__main__":

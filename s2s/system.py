@@ -5,14 +5,17 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any, TextIO
 
-from orchestration.inventory import Inventory, local_node
+from orchestration.cluster import ray_running, will_join
+from orchestration.inventory import Inventory, local_node, ray_inventory
 from orchestration.placement import Plan
+from orchestration.supervisor import start_supervisor
 from s2s.asks import plan_for
 from s2s.config import Config
 from s2s.plan_view import plan_table
@@ -38,30 +41,19 @@ def running(config: Config, out: TextIO | None = sys.stderr) -> Iterator[System]
     Shows the placement table and each stage's progress on `out` (None: nothing).  Raises `PlacementError` before
     anything is started, `StageFailedError` when a stage cannot start.
     """
-    import time
-
-    from orchestration.cluster import start_ray, stop_ray, will_join
-    from orchestration.inventory import ray_inventory
-
     began = time.monotonic()
     with terminating():
-        joins = will_join(config.ray)
-        if not joins:
+        if not will_join(config.ray):
             plan_for(config, Inventory((local_node(),)))
-        try:
-            start_ray(config.ray)
+        with ray_running(config.ray):
             plan = plan_for(config, ray_inventory())
             _show(plan, out)
-            from orchestration.supervisor import start_supervisor
-
             supervisor = start_supervisor()
             try:
                 _start(supervisor, plan, out)
                 yield System(config, plan, supervisor, time.monotonic() - began)
             finally:
                 _stop(supervisor)
-        finally:
-            stop_ray()
 
 
 @contextmanager
