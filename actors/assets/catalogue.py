@@ -346,7 +346,7 @@ _TTS = (
                 converter="kokoro",
             ),
         ),
-        aliases=(KOKORO_HUB, "hexgrad/Kokoro-82M"),
+        aliases=(KOKORO_HUB,),
     ),
     Asset(
         "kokoro-voices",

@@ -2,8 +2,11 @@
 
 import io
 import shutil
+import socket
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 from actors.assets.asset import AssetError, Hub
 from actors.assets.registry import Report, sha256_of
@@ -20,6 +23,8 @@ def fetch(source: Hub, folder: Path, report: Report) -> None:
     """
     from huggingface_hub import hf_hub_download
 
+    if (trouble := _unreachable()) is not None:
+        raise AssetError(trouble)
     for file in source.files:
         label = f"hub {source.repo}/{file.path}"
         try:
@@ -29,10 +34,10 @@ def fetch(source: Hub, folder: Path, report: Report) -> None:
                 )
             )
         except Exception as error:
-            raise AssetError(f"{label}: {_first_line(error)}") from error
+            raise AssetError(f"{file.path}: {_first_line(error)}") from error
         if file.sha256 and (found := sha256_of(got)) != file.sha256:
             got.unlink()
-            raise AssetError(f"{label}: sha256 is {found}, expected {file.sha256}; nothing was kept")
+            raise AssetError(f"{file.path}: sha256 is {found}, expected {file.sha256}; nothing was kept")
         got.replace(folder / file.name)
     shutil.rmtree(folder / _PARTIAL)
 
@@ -57,12 +62,30 @@ def snapshot(repo: str) -> Path:
     """A repository that the catalogue does not know, in the hub's own cache. Raises AssetError."""
     from huggingface_hub import snapshot_download
 
+    trouble = _unreachable()
     try:
-        return Path(snapshot_download(repo, ignore_patterns=list(_UNWANTED)))
+        return Path(
+            snapshot_download(repo, ignore_patterns=list(_UNWANTED), local_files_only=trouble is not None)
+        )
     except Exception as error:
         raise AssetError(
-            f"{repo} is no asset of the catalogue, no local path, and the hub did not give it: {_first_line(error)}"
+            f"{repo} is no asset of the catalogue, no local path, and the hub did not give it: "
+            f"{trouble or _first_line(error)}"
         ) from error
+
+
+def _unreachable() -> str | None:
+    """Why the hub cannot be reached, found at once: its client would try again for half a minute a file."""
+    from huggingface_hub import constants
+
+    host = urlsplit(constants.ENDPOINT).hostname
+    if getproxies():
+        return None
+    try:
+        socket.getaddrinfo(host, None)
+    except OSError as error:
+        return f"no connection to {host}: {error.strerror}"
+    return None
 
 
 def _first_line(error: Exception) -> str:

@@ -7,6 +7,7 @@ Layout below the cache folder: `assets/<name>-<fingerprint>/` is complete by bei
 
 import os
 import shutil
+import textwrap
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -103,7 +104,7 @@ def _folder(asset: Asset) -> Path:
 def obtain(asset: Asset, report: Report) -> Path:
     """The asset's path, got from the first source that gives it. Processes and threads that ask at once wait.
 
-    Raises AssetError when no source gave it.
+    Raises NoSourceError when no source gave it, AssetError when the cache cannot be written.
     """
     locks = cache_folder() / "locks"
     try:
@@ -116,20 +117,37 @@ def obtain(asset: Asset, report: Report) -> Path:
         ready = present(asset)
         if ready is not None:
             return ready
-        failures = []
+        tried = []
         for source in asset.sources:
             try:
                 _install(asset, source, report)
             except AssetError as error:
-                failures.append(f"  {source}:\n    {error}")
+                why = (
+                    error.tried
+                    if isinstance(error, NoSourceError)
+                    else str(error).removeprefix(f"{source}: ")
+                )
+                tried.append(f"- {source}:\n{textwrap.indent(why, '    ')}")
                 continue
             return _folder(asset) / asset.file
-    wanted = asset.file or "a folder"
-    raise AssetError(
-        f"{asset.name} ({wanted}) is not in {cache_folder()} and no source gave it:\n"
-        + "\n".join(failures)
-        + f"\nConnect once and run `python -m s2s.run pull {asset.name}`, or put it in {_local_folder(asset)}."
-    )
+    raise NoSourceError(asset, "\n".join(tried))
+
+
+class NoSourceError(AssetError):
+    """No source gave an asset; `tried` says why, source by source."""
+
+    def __init__(self, asset: Asset, tried: str) -> None:
+        self.tried = tried
+        super().__init__(
+            f"{asset.name} ({_files(asset)}) is not in {cache_folder()} and no source gave it:\n{tried}\n"
+            f"Connect once and run `python -m s2s.run pull {asset.name}`, or put it in {_local_folder(asset)}."
+        )
+
+
+def _files(asset: Asset) -> str:
+    first = asset.sources[0]
+    names = [file.name for file in first.files] if isinstance(first, Packaged) else []
+    return asset.file or ", ".join(names) or "a folder"
 
 
 def _install(asset: Asset, source: Source, report: Report) -> None:

