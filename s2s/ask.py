@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,7 @@ class Turn:
     pieces: list[bytes] = field(default_factory=list)
     rate_hz: int = STT_RATE_HZ
     output: Path | None = None
+    record: TurnRecord = field(default_factory=TurnRecord)
 
 
 def run(config: Config, args: argparse.Namespace) -> int:
@@ -68,9 +69,7 @@ def run(config: Config, args: argparse.Namespace) -> int:
                     say(f"\n       spoken answer: {turn.output}\n")
             if args.json:
                 placement = ray.get(system.supervisor.placement.remote())
-                print(
-                    json.dumps(_report(system.startup_s, placement, turns, conversation.records()), indent=2)
-                )
+                print(json.dumps(_report(system.startup_s, placement, turns), indent=2))
         except AudioFileError as error:
             print(f"error: {error}", file=sys.stderr)
             return BAD_INPUT
@@ -91,7 +90,7 @@ def _inputs(given: Sequence[str] | None) -> list[Path]:
         return [Path(each) for each in given]
     from actors.assets import question
 
-    return [question().path]
+    return [question()]
 
 
 def _writable(folder: Path) -> Path:
@@ -117,11 +116,20 @@ def _silent(_: str) -> None:
 class Conversation:
     """One session of the gateway, driven by its events."""
 
-    def __init__(self, gateway: Any, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        gateway: Any,
+        say: Callable[[str], None],
+        session: Mapping[str, Any] | None = None,
+        see: Callable[[events.ServerEvent], None] | None = None,
+    ) -> None:
+        """`say` gets the words as they come, `see` every event; `session` is added to the session's settings."""
         self._gateway = gateway
         self._say = say
+        self._see = see
+        self._turn_number = 0
         self._session: str = ray.get(gateway.open_session.remote())
-        self._send(events.SessionUpdate(session=_MANUAL))
+        self._send(events.SessionUpdate(session={**_MANUAL, **(session or {})}))
 
     def take(self, turn: Turn) -> None:
         """Say `turn`, hear the answer.  Without words in it nothing is answered.  Raises `TurnFailed`."""
@@ -136,10 +144,13 @@ class Conversation:
             self._say(f"  you: {turn.transcript}\nagent: ")
             self._send(events.ResponseCreate())
             self._answer(turn)
+        turns: list[TurnRecord] = ray.get(self._gateway.turns.remote(self._session))
+        if turns and turns[-1].number > self._turn_number:
+            turn.record = turns[-1]
+            self._turn_number = turn.record.number
 
-    def records(self) -> list[TurnRecord]:
-        records: list[TurnRecord] = ray.get(self._gateway.turns.remote(self._session))
-        return records
+    def close(self) -> None:
+        ray.get(self._gateway.close_session.remote(self._session))
 
     def _send(self, *client_events: events.ClientEvent) -> None:
         ray.get(self._gateway.send_events.remote(self._session, client_events))
@@ -149,7 +160,10 @@ class Conversation:
             batch = ray.get(self._gateway.next_events.remote(self._session))
             if not batch:
                 raise TurnFailed("The session ended before its answer was out.")
-            yield from batch
+            for event in batch:
+                if self._see is not None:
+                    self._see(event)
+                yield event
 
     def _transcript(self) -> str:
         for event in self._events():
@@ -182,17 +196,16 @@ class Conversation:
                     raise TurnFailed(error.message)
 
 
-def _report(
-    startup_s: float, placement: list[Any], turns: Sequence[Turn], records: Sequence[TurnRecord]
-) -> dict[str, Any]:
+def _report(startup_s: float, placement: list[Any], turns: Sequence[Turn]) -> dict[str, Any]:
     return {
         "startup_s": round(startup_s, 2),
         "placement": placement,
-        "turns": [_turn_report(turn, record) for turn, record in zip(turns, records, strict=True)],
+        "turns": [_turn_report(turn) for turn in turns],
     }
 
 
-def _turn_report(turn: Turn, record: TurnRecord) -> dict[str, Any]:
+def _turn_report(turn: Turn) -> dict[str, Any]:
+    record = turn.record
     return {
         "input": str(turn.path),
         "duration_s": round(turn.clip.duration_s, 3),

@@ -73,7 +73,7 @@ def _keys_in(path: str | None) -> list[str]:
 def _sample() -> bytes:
     from actors.assets import question
 
-    return question().path.read_bytes()
+    return question().read_bytes()
 
 
 def _tell(address: str, startup_s: float) -> None:
