@@ -166,7 +166,7 @@ class Stage:
         """
         now = time.monotonic()
         for control in decode_controls(batch):
-            verb, session, generation, due_in_s, number = msgspec.structs.astuple(control)
+            verb, session, generation, due_in_s, number, item = msgspec.structs.astuple(control)
             match verb:
                 case "cancel":
                     self._drop(self._inbox.cancel(source, session, generation, number))
@@ -174,6 +174,8 @@ class Stage:
                     self._inbox.promote(source, session, generation, due_in_s, number, now)
                 case "close":
                     self._drop(self._inbox.close(source, session, number))
+                case "recall":
+                    self._inbox.recall(source, item)
         self._pump()
         self._flush({source})
 

@@ -74,6 +74,7 @@ class _Source:
     words: list[_Word] = field(default_factory=list)
     finished: dict[tuple[int, int], None] = field(default_factory=dict)
     replaced: list[int] = field(default_factory=list)
+    recalled: list[int] = field(default_factory=list)
 
 
 class Inbox:
@@ -168,6 +169,12 @@ class Inbox:
         if number > state.seen:
             state.words.append(word)
 
+    def recall(self, source: str, item: int) -> None:
+        """Give `item` back to its producer, if it still waits."""
+        for key in [key for key in self._waiting if key[:2] == (source, item)]:
+            del self._waiting[key]
+            self._source(source).recalled.append(item)
+
     def end(self, source: str) -> list[Key]:
         """The producer is gone: drop all its work; returns the running items to stop."""
         self._sources.pop(source, None)
@@ -183,11 +190,17 @@ class Inbox:
         state.limit = max(state.limit, state.received + places - waiting)
         return state.limit
 
-    def replaced(self, source: str) -> list[int]:
-        """Items of `source` that gave way to newer ones since the last call."""
+    def gone(self, source: str) -> tuple[list[int], list[int]]:
+        """Items of `source` that gave way to newer ones, and those given back, since the last call."""
         state = self._source(source)
-        replaced, state.replaced = state.replaced, []
-        return replaced
+        replaced, recalled = state.replaced, state.recalled
+        state.replaced, state.recalled = [], []
+        return replaced, recalled
+
+    def owes(self, source: str, told: int) -> bool:
+        """Whether `source` should hear something that is no result, having been told a limit of `told`."""
+        state = self._source(source)
+        return bool(state.replaced or state.recalled) or self.limit(source) > told
 
     @property
     def sources(self) -> set[str]:

@@ -2,8 +2,9 @@
 
 from actors.queue.consumer import Held, Inbox, Key
 from actors.queue.items import Control, Delivery, Item, ItemResult, Reference, Returns
+from actors.queue.outbox import Outcome, Outgoing, QueueOptions, Say
 from actors.queue.pace import Figures, Spread
-from actors.queue.producer import Outcome, Outgoing, Producer, QueueOptions, Say
+from actors.queue.producer import Producer
 
 __all__ = [
     "Control",

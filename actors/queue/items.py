@@ -72,7 +72,7 @@ class Delivery(msgspec.Struct, frozen=True, array_like=True):
 class Control(msgspec.Struct, frozen=True, array_like=True):
     """A word to a replica about items that it has or is about to get."""
 
-    verb: Literal["cancel", "promote", "close"]
+    verb: Literal["cancel", "promote", "close", "recall"]
     session: str
     generation: str
     """Empty for `close`, which is about all of the session."""
@@ -80,6 +80,8 @@ class Control(msgspec.Struct, frozen=True, array_like=True):
     """For `promote`."""
     number: int
     """The last delivery sent: the replica remembers the word until it has seen that one."""
+    item: int = -1
+    """For `recall`: give this item back if it has not begun, another replica is idle."""
 
 
 class ItemResult(msgspec.Struct, frozen=True, array_like=True):
@@ -101,6 +103,8 @@ class Returns(msgspec.Struct, frozen=True, array_like=True):
     results: list[ItemResult] = []
     replaced: list[int] = []
     """Items that waited and gave way to a newer one: they get no result."""
+    recalled: list[int] = []
+    """Items given back before they began."""
     missed: list[int] = []
     """Items whose reference could not be fetched: not delivered."""
 

@@ -146,6 +146,7 @@ class StageLink:
         now = time.monotonic()
         for outgoing in self._producer.take(now):
             self._send(outgoing)
+        self._say(self._producer.recall())
         wake_at = self._producer.wake_at(now)
         if wake_at is not None:
             self._timer = self._loop.call_later(max(0.0, wake_at - now), self._pump)

@@ -7,11 +7,10 @@ when its replica is lost.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from collections.abc import Mapping
+from typing import Literal
 
-from actors.messages import Failed, Rank, Request, Result, SttRequest, is_final
+from actors.messages import Failed, Rank, Request, SttRequest, is_final
 from actors.queue.items import (
     MAX_BATCH_BYTES,
     Control,
@@ -22,110 +21,8 @@ from actors.queue.items import (
     encode_item,
     encode_request,
 )
-from actors.queue.pace import Counts, Figures, Pace
-
-
-@dataclass(frozen=True)
-class QueueOptions:
-    """How a producer treats the items of one stage."""
-
-    outbox_items: int = 1024
-    """Items that may wait; one more is refused at once."""
-    max_attempts: int = 2
-    """Sendings of an item before it fails."""
-    affinity_wait_s: float = 0.0
-    """How long an item waits for the replica that its session used last; 0: it takes the first free one."""
-    stage_timeout_s: float = 30.0
-    """A replica that holds items and gives no sign for so long counts as dead."""
-    give_up_s: float = 120.0
-    """An item that no replica took for so long fails."""
-
-
-class Outcome(NamedTuple):
-    """A result for the session that submitted `work`."""
-
-    session: str
-    generation: str
-    work: int
-    result: Result
-
-
-@dataclass(frozen=True, slots=True)
-class Outgoing:
-    """A delivery to make: at most one is under way for each replica."""
-
-    replica: str
-    number: int
-    batch: bytes
-    """An encoded `Delivery`."""
-    large: list[tuple[int, bytes]]
-    """Requests that go by reference: item id and encoded request, in the order of `Reference.position`."""
-
-
-class Say(NamedTuple):
-    """A word to one replica."""
-
-    replica: str
-    control: Control
-
-
-@dataclass(slots=True)
-class _Entry:
-    """One item, from submission to its last result."""
-
-    id: int
-    session: str
-    work: int
-    generation: str
-    rank: int
-    due: float
-    request: Request
-    queued_at: float
-    attempt: int = 1
-    suspect: bool = False
-    """A replica was lost while it had this item, which has shown no sign of life since."""
-    replica: str | None = None
-    failed_at: str | None = None
-    """The replica where it failed last; another is preferred."""
-    delivered: list[Result] = field(default_factory=list)
-    early: dict[int, Result] = field(default_factory=dict)
-    """Results that overtook an earlier one, by index."""
-    held: object = None
-    """What must live until the ack: the object reference."""
-
-    @property
-    def order(self) -> tuple[int, float, int]:
-        return self.rank, self.due, self.id
-
-
-@dataclass(slots=True)
-class _Replica:
-    """What the producer knows of one replica."""
-
-    id: str
-    max_batch: int
-    in_pool: bool = True
-    sent: int = 0
-    limit: int = 1
-    number: int = 0
-    in_flight: bool = False
-    sent_at: float = float("-inf")
-    sign_at: float = 0.0
-    """When it last gave a sign of life, or got its first item after having none."""
-    has: set[int] = field(default_factory=set)
-    suspect: int | None = None
-    pace: Pace = field(default_factory=Pace)
-
-
-@dataclass(slots=True)
-class _Draft:
-    """A delivery in the making."""
-
-    items: list[bytes] = field(default_factory=list)
-    size_bytes: int = 0
-    large: list[tuple[int, bytes]] = field(default_factory=list)
-    room: int = 0
-    ready: bool = False
+from actors.queue.outbox import Bound, Draft, Entry, Outcome, Outgoing, QueueOptions, Say
+from actors.queue.pace import Counts, Figures
 
 
 class Producer:
@@ -135,9 +32,9 @@ class Producer:
         self.stage = stage
         self.source = source
         self.options = options or QueueOptions()
-        self._waiting: dict[int, _Entry] = {}
-        self._bound: dict[int, _Entry] = {}
-        self._replicas: dict[str, _Replica] = {}
+        self._waiting: dict[int, Entry] = {}
+        self._bound: dict[int, Entry] = {}
+        self._replicas: dict[str, Bound] = {}
         self._lost: set[str] = set()
         self._version = -1
         self._sessions: dict[str, int] = {}
@@ -157,7 +54,7 @@ class Producer:
         for name, max_batch in replicas.items():
             if name in self._lost:
                 continue
-            replica = self._replicas.setdefault(name, _Replica(name, max_batch, sign_at=now))
+            replica = self._replicas.setdefault(name, Bound(name, max_batch, sign_at=now))
             replica.max_batch = max_batch
             replica.in_pool = True
         for name, replica in list(self._replicas.items()):
@@ -197,7 +94,7 @@ class Producer:
             raise ValueError(f"{self.stage}: work {work} of session {session} was submitted twice")
         if isinstance(request, SttRequest) and request.interim:
             self._replace_interim(session, generation)
-        self._waiting[name] = _Entry(name, session, work, generation, int(rank), now + due_in_s, request, now)
+        self._waiting[name] = Entry(name, session, work, generation, int(rank), now + due_in_s, request, now)
         return []
 
     def cancel(self, session: str, generation: str) -> list[Say]:
@@ -242,6 +139,26 @@ class Producer:
                 self._bind(entry, replica, draft, now)
         return [self._send(self._replicas[name], draft, now) for name, draft in drafts.items() if draft.items]
 
+    def recall(self) -> list[Say]:
+        """Ask items back that wait behind a busy replica while another one is idle."""
+        idle = sum(
+            replica.in_pool and not replica.has and not replica.in_flight
+            for replica in self._replicas.values()
+        )
+        if not idle or self._waiting:
+            return []
+        says: list[Say] = []
+        for replica in self._replicas.values():
+            behind = len(replica.has) - replica.max_batch
+            for item in sorted(replica.has, reverse=True) if behind > 0 and not replica.in_flight else ():
+                entry = self._bound[item]
+                if len(says) < idle and behind > 0 and not entry.recalled and not entry.delivered:
+                    entry.recalled = True
+                    behind -= 1
+                    control = Control("recall", entry.session, entry.generation, 0.0, replica.number, item)
+                    says.append(Say(replica.id, control))
+        return says
+
     def hold(self, item: int, held: object) -> None:
         """Keep `held` until the ack of `item`."""
         entry = self._bound.get(item)
@@ -274,6 +191,10 @@ class Producer:
             if (entry := self._bound.get(item)) is not None and entry.replica == returns.replica:
                 self._counts.dropped += 1
                 self._forget(entry)
+        for item in returns.recalled:
+            if (entry := self._bound.get(item)) is not None and entry.replica == returns.replica:
+                entry.left = entry.replica
+                self._requeue(entry, now)
         for item in returns.missed:
             if (entry := self._bound.get(item)) is not None and entry.replica == returns.replica:
                 cause = f"its {len(encode_request(entry.request))} bytes could not be fetched"
@@ -367,9 +288,9 @@ class Producer:
                 self._forget(entry)
         return list(controls.values())
 
-    def _drafts(self, now: float) -> dict[str, _Draft]:
+    def _drafts(self, now: float) -> dict[str, Draft]:
         return {
-            replica.id: _Draft(
+            replica.id: Draft(
                 room=replica.limit - replica.sent,
                 ready=not replica.in_flight and now >= replica.sent_at + replica.pace.tick_s(now),
             )
@@ -377,13 +298,13 @@ class Producer:
             if replica.in_pool and replica.limit > replica.sent
         }
 
-    def _choose(self, entry: _Entry, drafts: Mapping[str, _Draft], now: float) -> _Replica | None:
+    def _choose(self, entry: Entry, drafts: Mapping[str, Draft], now: float) -> Bound | None:
         """The replica to bind `entry` to; None: it waits."""
         free = [self._replicas[name] for name, draft in drafts.items() if draft.room > 0]
         if entry.suspect:
             free = [replica for replica in free if replica.suspect is None]
         preferred = self._last_used.get(entry.session) if self.options.affinity_wait_s else None
-        if preferred in self._replicas and self._replicas[preferred].in_pool and preferred != entry.failed_at:
+        if preferred in self._replicas and self._replicas[preferred].in_pool and preferred != entry.left:
             for replica in free:
                 if replica.id == preferred:
                     return replica
@@ -392,7 +313,7 @@ class Producer:
         return min(
             free,
             key=lambda replica: (
-                replica.id == entry.failed_at,
+                replica.id == entry.left,
                 len(replica.has) >= replica.max_batch,
                 not drafts[replica.id].ready,
                 len(replica.has) / replica.max_batch,
@@ -400,7 +321,7 @@ class Producer:
             default=None,
         )
 
-    def _bind(self, entry: _Entry, replica: _Replica, draft: _Draft, now: float) -> None:
+    def _bind(self, entry: Entry, replica: Bound, draft: Draft, now: float) -> None:
         """Put `entry` into `draft`, unless that is full: then the draft takes no more in this round."""
         encoded = encode_item(self._item(entry, entry.request, now))
         if len(encoded) > MAX_BATCH_BYTES - 16:
@@ -422,7 +343,7 @@ class Producer:
         self._last_used[entry.session] = replica.id
         self._counts.gave_on(now - entry.queued_at, now - entry.due)
 
-    def _item(self, entry: _Entry, payload: Request | Reference, now: float) -> Item:
+    def _item(self, entry: Entry, payload: Request | Reference, now: float) -> Item:
         return Item(
             entry.id,
             entry.attempt,
@@ -434,7 +355,7 @@ class Producer:
             payload,
         )
 
-    def _send(self, replica: _Replica, draft: _Draft, now: float) -> Outgoing:
+    def _send(self, replica: Bound, draft: Draft, now: float) -> Outgoing:
         replica.number += 1
         replica.sent += len(draft.items)
         replica.in_flight = True
@@ -443,17 +364,17 @@ class Producer:
         self._counts.batch_size.add(len(draft.items))
         return Outgoing(replica.id, replica.number, encode_delivery(replica.number, draft.items), draft.large)
 
-    def _seen(self, entry: _Entry, index: int) -> bool:
+    def _seen(self, entry: Entry, index: int) -> bool:
         return index < len(entry.delivered) or index in entry.early
 
-    def _accept(self, entry: _Entry, now: float, outcomes: list[Outcome]) -> None:
+    def _accept(self, entry: Entry, now: float, outcomes: list[Outcome]) -> None:
         """Deliver the results that are next in order."""
         while (result := entry.early.pop(len(entry.delivered), None)) is not None:
             if entry.suspect and not isinstance(result, Failed):
                 entry.suspect = False
                 self._clear_suspect(entry)
             if isinstance(result, Failed) and result.retry:
-                entry.failed_at = entry.replica
+                entry.left = entry.replica
                 self._again(entry, result.message, now, outcomes)
                 return
             entry.delivered.append(result)
@@ -464,11 +385,16 @@ class Producer:
                 self._forget(entry)
                 return
 
-    def _again(self, entry: _Entry, cause: str, now: float, outcomes: list[Outcome]) -> None:
+    def _again(self, entry: Entry, cause: str, now: float, outcomes: list[Outcome]) -> None:
         """Send `entry` once more, or let it fail if it was sent `max_attempts` times."""
-        if entry.attempt >= self.options.max_attempts:
-            self._fail(entry, f"{self.stage}: {cause} (attempt {entry.attempt}).", outcomes)
+        entry.failures += 1
+        if entry.failures >= self.options.max_attempts:
+            self._fail(entry, f"{self.stage}: {cause} (attempt {entry.failures}).", outcomes)
             return
+        self._requeue(entry, now)
+        self._counts.redelivered += 1
+
+    def _requeue(self, entry: Entry, now: float) -> None:
         self._unbind(entry)
         entry.attempt += 1
         entry.request = entry.request.resumed(entry.delivered)
@@ -476,16 +402,16 @@ class Producer:
         entry.early = {}
         entry.held = None
         entry.queued_at = now
+        entry.recalled = False
         self._waiting[entry.id] = self._bound.pop(entry.id)
-        self._counts.redelivered += 1
 
-    def _fail(self, entry: _Entry, message: str, outcomes: list[Outcome]) -> None:
+    def _fail(self, entry: Entry, message: str, outcomes: list[Outcome]) -> None:
         self._counts.finished += 1
         self._counts.failed += 1
         self._forget(entry)
         outcomes.append(Outcome(entry.session, entry.generation, entry.work, Failed(message)))
 
-    def _unbind(self, entry: _Entry) -> None:
+    def _unbind(self, entry: Entry) -> None:
         self._clear_suspect(entry)
         replica = self._replicas.get(entry.replica or "")
         if replica is not None:
@@ -494,17 +420,12 @@ class Producer:
                 del self._replicas[replica.id]
         entry.replica = None
 
-    def _clear_suspect(self, entry: _Entry) -> None:
+    def _clear_suspect(self, entry: Entry) -> None:
         replica = self._replicas.get(entry.replica or "")
         if replica is not None and replica.suspect == entry.id:
             replica.suspect = None
 
-    def _forget(self, entry: _Entry) -> None:
+    def _forget(self, entry: Entry) -> None:
         self._unbind(entry)
         self._waiting.pop(entry.id, None)
         self._bound.pop(entry.id, None)
-
-
-def encode_items(items: Iterable[Item], number: int) -> bytes:
-    """An encoded `Delivery` of `items`."""
-    return encode_delivery(number, [encode_item(item) for item in items])

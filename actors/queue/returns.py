@@ -55,7 +55,7 @@ class ReturnPath:
             return
         if self._task is not None:
             return
-        if self._results or sign_of_life or self._inbox.limit(self._source) > self._told:
+        if self._results or sign_of_life or self._inbox.owes(self._source, self._told):
             self._task = asyncio.get_running_loop().create_task(self._send(sign_of_life))
 
     async def hold(self, longest_s: float) -> None:
@@ -106,13 +106,12 @@ class ReturnPath:
         self._told = self._inbox.limit(self._source)
         self._sent_at = time.monotonic()
         self._pace.sent(len(batch), self._sent_at)
-        return encode_returns(
-            Returns(self._replica, self._told, batch, self._inbox.replaced(self._source), missed)
-        )
+        replaced, recalled = self._inbox.gone(self._source)
+        return encode_returns(Returns(self._replica, self._told, batch, replaced, recalled, missed))
 
     async def _send(self, sign_of_life: bool) -> None:
         try:
-            while self._results or sign_of_life or self._inbox.limit(self._source) > self._told:
+            while self._results or sign_of_life or self._inbox.owes(self._source, self._told):
                 sign_of_life = False
                 wait_s = self._sent_at + self._pace.tick_s(time.monotonic()) - time.monotonic()
                 if wait_s > 0:
