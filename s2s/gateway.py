@@ -16,6 +16,7 @@ import ray
 
 from actors.queue.core import Figures, QueueOptions
 from actors.queue.link import Replica, StageLink
+from actors.registry import find
 from orchestration.session.config import SessionDefaults
 from orchestration.session.events import ClientEvent, ServerEvent
 from orchestration.session.timeline import TurnRecord
@@ -188,6 +189,7 @@ def gateway_options(config: Config) -> GatewayOptions:
     defaults = SessionDefaults(
         model=config.llm.backend,
         instructions=session.instructions,
+        voice=_default_voice(config),
         language=None if session.language == "auto" else session.language,
         hears="audio" if config.stt.backend == "none" else "transcript",
     )
@@ -196,6 +198,13 @@ def gateway_options(config: Config) -> GatewayOptions:
         for stage in config.stages
     }
     return GatewayOptions(config.stages, defaults, config.server.max_sessions, models)
+
+
+def _default_voice(config: Config) -> str:
+    """The voice that TTS uses when none is asked for, so that sessions can say its name."""
+    settings = config.tts
+    default = getattr(find("tts", settings.backend).options_class()(), "voice", None)
+    return str(settings.options.get("voice") or default or "default")
 
 
 def start_gateway(config: Config, supervisor: Any, name: str = "gateway-0") -> Any:

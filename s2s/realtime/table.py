@@ -18,7 +18,7 @@ NOTES = {
     "output_audio_buffer.started": "where the transport paces the sound",
     "output_audio_buffer.stopped": "where the transport paces the sound",
     "output_audio_buffer.cleared": "where the transport paces the sound",
-    "conversation.item.input_audio_transcription.segment": "of diarizing models; none here diarizes, so it is never sent",
+    "conversation.item.input_audio_transcription.segment": "never sent: no model here tells speakers apart",
 }
 
 

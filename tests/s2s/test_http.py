@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """HTTP and WebSocket beside fakes: statuses, forms and errors as OpenAI's clients expect them."""
 
 from __future__ import annotations
