@@ -1,0 +1,185 @@
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tiny_whisper import DE, EN, PREVIOUS, SOT, VOCABULARY, backend
+
+from actors.batch import Batch, run
+from actors.messages import Failed, SttRequest, SttResult
+from actors.stt.network import Hypothesis
+from actors.stt.whisper import Whisper, WhisperOptions
+
+RATE_HZ = 16_000
+
+
+def request(seconds: float, **fields: Any) -> SttRequest:
+    audio = np.random.default_rng(0).normal(0, 3000, int(seconds * RATE_HZ)).astype("<i2")
+    return SttRequest(audio.tobytes(), **fields)
+
+
+class Script:
+    """Takes the place of `Network.greedy`: gives the hypotheses it was told, one a window, and keeps the calls."""
+
+    def __init__(self, whisper: Whisper, *hypotheses: Hypothesis) -> None:
+        self.left = list(hypotheses)
+        self.windows: list[tuple[int, int]] = []
+        self.prompts: list[list[int]] = []
+        whisper._network.greedy = self  # type: ignore[assignment]
+
+    def __call__(self, hidden: Any, prompts: Sequence[list[int]], *rest: Any) -> list[Hypothesis]:
+        self.windows.append((hidden.shape[0], hidden.shape[1]))
+        self.prompts += prompts
+        cancelled = rest[-1]
+        return [Hypothesis() if cancelled(row) else self.left.pop(0) for row in range(len(prompts))]
+
+
+def said(*tokens: int, ended: str = "end", logprob: float = -0.1) -> Hypothesis:
+    return Hypothesis(list(tokens), logprob, 0.0, ended)
+
+
+def test_a_silent_utterance_costs_no_forward() -> None:
+    whisper = backend()
+    script = Script(whisper)
+    ((result,),) = run(whisper.transcribe, [SttRequest(bytes(2 * RATE_HZ), language="en")])
+    assert result == SttResult("", language="en", rejected="no_speech")
+    assert script.windows == []
+
+
+def test_a_long_utterance_is_heard_in_windows_and_joined() -> None:
+    whisper = backend()
+    script = Script(whisper, said(1, 2), said(5), said(6))
+    ((long,), (short,)) = run(whisper.transcribe, [request(50, language="en"), request(3, language="en")])
+    assert (long.text, short.text) == ("w1 w2 w5", "w6")
+    assert [positions for _, positions in script.windows] == [1500, 1500, 500]
+
+
+def test_a_window_in_which_nobody_spoke_leaves_the_rest() -> None:
+    whisper = backend()
+    Script(whisper, said(), said(5))
+    ((result,),) = run(whisper.transcribe, [request(50, language="en")])
+    assert (result.text, result.rejected) == ("w5", None)
+
+
+def test_a_loop_in_a_short_window_is_heard_again_in_the_full_one() -> None:
+    whisper = backend()
+    script = Script(whisper, said(1, 1, 1, ended="loop"), said(1, 2))
+    ((result,),) = run(whisper.transcribe, [request(2, language="en")])
+    assert result.text == "w1 w2"
+    assert script.windows == [(1, 500), (1, 1500)]
+
+
+def test_a_loop_in_the_full_window_is_rejected() -> None:
+    whisper = backend(WhisperOptions(encoder_window="full"))
+    Script(whisper, said(1, 1, 1, ended="loop"))
+    ((result,),) = run(whisper.transcribe, [request(2, language="en")])
+    assert (result.text, result.rejected) == ("", "repetition")
+
+
+def test_a_cancelled_utterance_gets_no_result_and_the_others_do() -> None:
+    whisper = backend()
+    script = Script(whisper, said(1), said(2))
+    batch = Batch(enumerate([request(2, language="en")] * 3))
+    results = whisper.transcribe(batch)
+    assert next(results)[0] == 0
+    batch.cancel(1)
+    assert [(key, result.text) for key, result in results] == [(2, "w2")]
+    assert len(script.windows) == 2
+
+
+def test_cancelled_while_it_is_decoded() -> None:
+    whisper = backend()
+    batch = Batch(enumerate([request(2, language="en")]))
+    Script(whisper)
+    detect = whisper._detect
+    whisper._detect = lambda group, hidden: (batch.cancel(0), detect(group, hidden))[1]  # type: ignore[method-assign]
+    assert list(whisper.transcribe(batch)) == []
+
+
+def test_the_language_is_detected_and_reported_for_each_utterance(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    whisper = backend()
+    script = Script(whisper, said(1), said(2), said(5))
+    heard = iter([DE, EN])
+
+    def first_logits(hidden: Any, sot: int) -> Any:
+        return torch.nn.functional.one_hot(torch.tensor([next(heard)]), 64).float()
+
+    monkeypatch.setattr(whisper._network, "first_logits", first_logits)
+    results = run(whisper.transcribe, [request(2), request(2), request(2, language="de-AT")])
+    assert [result.language for (result,) in results] == ["de", "en", "de"]
+    assert [prompt[1] for prompt in script.prompts] == [DE, EN, DE]
+
+
+def test_a_language_the_checkpoint_lacks_fails_alone() -> None:
+    whisper = backend()
+    Script(whisper, said(1))
+    (failed,), (good,), (odd,) = run(
+        whisper.transcribe, [request(2, language="xx"), request(2, language="en"), SttRequest(b"abc")]
+    )
+    assert isinstance(failed, Failed) and "'xx'" in failed.message and "de, en" in failed.message
+    assert good.text == "w1"
+    assert isinstance(odd, Failed)
+    with pytest.raises(ValueError, match="'xx'"):
+        backend(WhisperOptions(language="xx"))
+
+
+def test_what_was_said_before_stands_in_front_of_the_prompt() -> None:
+    whisper = backend()
+    script = Script(whisper, said(1))
+    run(whisper.transcribe, [request(2, language="en", prompt="to be or")])
+    assert script.prompts[0][:5] == [PREVIOUS, 2, 2, 2, SOT]
+
+
+def test_a_gpu_decodes_windows_of_equal_length_together() -> None:
+    whisper = backend(WhisperOptions(max_batch=2))
+    whisper._device = "cuda"
+    windows = [
+        window
+        for key, seconds in enumerate([2, 12, 3, 4])
+        for window in whisper._utterance(key, request(seconds, language="en")).windows
+    ]
+    assert [[window.utterance.key for window in group] for group in whisper._groups(windows)] == [
+        [0, 2],
+        [1],
+        [3],
+    ]
+
+
+def test_generate_takes_over_where_its_arguments_ask_for_more_than_greedy() -> None:
+    whisper = backend(WhisperOptions(gen={"num_beams": 2, "max_new_tokens": 5, "task": "translate"}))
+    whisper._network.greedy = None  # type: ignore[assignment,method-assign]
+    ((result,),) = run(whisper.transcribe, [request(2, language="en", word_times=True)])
+    assert isinstance(result, SttResult)
+    assert len(result.text.split()) <= 5
+
+
+def test_unknown_generate_arguments_are_an_error() -> None:
+    from actors.stt import generation
+
+    generation.validate({"num_beams": 4, "return_timestamps": True, "repetition_penalty": 1.2})
+    with pytest.raises(generation.UnknownGenerationArgument, match="'beams'"):
+        generation.validate({"beams": 4})
+    with pytest.raises(generation.UnknownGenerationArgument, match="'sing'"):
+        generation.validate({"task": "sing"})
+
+
+def test_warm_up_runs_on_a_tiny_model() -> None:
+    backend().warmup()
+
+
+def test_memory_follows_the_dtype(tmp_path: Path) -> None:
+    half, single = (
+        Whisper(WhisperOptions("openai/whisper-medium")).memory_bytes(d) for d in ("float16", "float32")
+    )
+    assert single - half == 2 * 769_000_000
+    assert Whisper(WhisperOptions("someone/else")).memory_bytes("auto") == 0
+
+
+def test_an_english_only_vocabulary_has_no_language_in_its_prompt() -> None:
+    import dataclasses
+
+    english = dataclasses.replace(VOCABULARY, languages={}, tasks={})
+    assert english.prompt("en", "transcribe", None) == [SOT, VOCABULARY.no_timestamps]
