@@ -23,7 +23,7 @@ Made = tuple[Any, Loaded]
 
 @pytest.fixture(scope="module", autouse=True)
 def _ray() -> Iterator[None]:
-    os.environ["RAY_worker_niceness"] = "0"
+    os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112 -- Ray's own spelling
     os.environ["RAY_AUTH_MODE"] = "disabled"
     here = os.path.dirname(__file__)
     paths = os.pathsep.join([os.path.join(here, "..", ".."), os.path.join(here, "..", "actors"), here])
