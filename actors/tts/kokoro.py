@@ -22,7 +22,8 @@ PIECE_SAMPLES = RATE_HZ
 """48 KB of int16."""
 MIN_SPEED, MAX_SPEED = 0.5, 2.0
 """Beyond these the model's speech is no longer understood; asked-for speeds are brought into this range."""
-_MEMORY_BYTES = 420_000_000
+_MEMORY_BYTES = 450_000_000
+"""Seen: 350 MB after an American sentence; the British lexicon and longer clauses add to it."""
 _SOON_PHONEMES = 60
 """A run may end at a sentence mark from here on, so that long text is heard before all of it is made."""
 _LONG_PHONEMES = 180

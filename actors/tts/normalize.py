@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -85,13 +85,21 @@ _UNITS = {
 }  # fmt: skip
 _ABBREVIATIONS = {
     "mr.": "mister", "mrs.": "missis", "ms.": "miz", "dr.": "doctor", "prof.": "professor", "sr.": "senior",
-    "jr.": "junior", "rev.": "reverend", "gen.": "general", "capt.": "captain", "lt.": "lieutenant", "sgt.": "sergeant",
-    "gov.": "governor", "sen.": "senator", "rep.": "representative", "hon.": "honorable", "mt.": "mount",
-    "vs.": "versus", "vs": "versus", "e.g.": "for example,", "i.e.": "that is,", "approx.": "approximately",
-    "dept.": "department", "inc.": "incorporated", "ltd.": "limited", "corp.": "corporation", "ave.": "avenue",
-    "blvd.": "boulevard", "rd.": "road", "est.": "established", "fig.": "figure", "vol.": "volume", "ch.": "chapter",
-    "pp.": "pages", "cf.": "compare", "w/": "with", "w/o": "without", "mon.": "Monday", "tue.": "Tuesday",
-    "tues.": "Tuesday", "wed.": "Wednesday", "thu.": "Thursday", "thurs.": "Thursday", "fri.": "Friday",
+    "jr.": "junior", "vs.": "versus", "vs": "versus", "e.g.": "for example,", "i.e.": "that is,",
+    "approx.": "approximately", "dept.": "department", "inc.": "incorporated", "ltd.": "limited",
+    "corp.": "corporation", "ave.": "avenue", "blvd.": "boulevard", "cf.": "compare", "etc.": "et cetera",
+    "w/": "with", "w/o": "without",
+}  # fmt: skip
+_BEFORE_NAMES = {
+    "Rev.": "reverend", "Gen.": "general", "Capt.": "captain", "Lt.": "lieutenant", "Sgt.": "sergeant",
+    "Gov.": "governor", "Sen.": "senator", "Rep.": "representative", "Hon.": "honorable", "Mt.": "mount",
+    "St.": "saint", "Mon.": "Monday", "Tue.": "Tuesday", "Tues.": "Tuesday", "Wed.": "Wednesday", "Thu.": "Thursday",
+    "Thurs.": "Thursday", "Fri.": "Friday", "Sat.": "Saturday", "Sun.": "Sunday",
+}  # fmt: skip
+"""Only in front of a capital or a number: elsewhere they are words, or end a sentence."""
+_BEFORE_NUMBERS = {
+    "no.": "number", "nos.": "numbers", "fig.": "figure", "vol.": "volume", "ch.": "chapter", "pp.": "pages",
+    "p.": "page", "est.": "established",
 }  # fmt: skip
 _SYMBOLS = {
     "&": "and", "+": "plus", "=": "equals", "@": "at", "%": "percent", "°": "degrees", "×": "times", "÷": "divided by",
@@ -231,8 +239,18 @@ def _roman(numeral: str) -> int:
     return sum(-v if v < max(values[i + 1 :], default=0) else v for i, v in enumerate(values))
 
 
-def _abbreviation(match: re.Match[str]) -> str | None:
-    return _ABBREVIATIONS.get(match[0].lower())
+def _abbreviation(match: re.Match[str]) -> str:
+    return _ended(match, _ABBREVIATIONS[match[0].lower()])
+
+
+def _ended(match: re.Match[str], spoken: str) -> str:
+    """`spoken`, with the full stop that an abbreviation shares with the sentence it ends."""
+    ends_text = not match.string[match.end() :].strip()
+    return spoken + "." if ends_text and match[0].endswith(".") else spoken
+
+
+def _initials(match: re.Match[str]) -> str:
+    return _ended(match, " ".join(match[0].replace(".", " ").upper().split()))
 
 
 def _range(match: re.Match[str]) -> str:
@@ -251,11 +269,15 @@ def _plain_number(match: re.Match[str]) -> str:
     return sign + amount(match["number"]) + (f" {_MAGNITUDES[magnitude.lower()]}" if magnitude else "")
 
 
+def _any_of(words: Iterable[str]) -> str:
+    """A pattern for any of `words`, longest first."""
+    return "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
+
+
 @cache
 def _rules() -> tuple[Rule, ...]:
     start = r"(?<![\w.])"
-    units = "|".join(re.escape(unit).replace(r"\ ", r"\s") for unit in sorted(_UNITS, key=len, reverse=True))
-    abbreviations = "|".join(re.escape(key) for key in sorted(_ABBREVIATIONS, key=len, reverse=True))
+    units = _any_of(_UNITS)
     magnitude = r"(?:\s?(?P<magnitude>thousand|million|billion|trillion|bn|mn|tn|[kKmMbB])\b)?"
     table: tuple[tuple[str, Say], ...] = (
         (r"\S+@\w[\w-]*(?:\.\w+)+", _address),
@@ -277,17 +299,16 @@ def _rules() -> tuple[Rule, ...]:
         (r"\d+(?:\.\d+){2,}", _version),
         (rf"(?P<sign>(?<!\w)[-−])?{_NUMBER}[\s-]?(?P<unit>{units})(?![\w²³])", _measure),
         (rf"(?P<sign>(?<!\w)[-−])?{_NUMBER}{magnitude}", _plain_number),
-        (r"(?:No|no|Nos)\.\s?(?=\d)", lambda m: "number"),
+        (rf"(?:{_any_of(_BEFORE_NAMES)})(?=,?\s[A-Z\d])", lambda m: _BEFORE_NAMES[m[0]]),
+        (rf"(?i:{_any_of(_BEFORE_NUMBERS)})(?=\s?\d)", lambda m: _BEFORE_NUMBERS[m[0].lower()]),
+        (rf"(?i:{_any_of(_ABBREVIATIONS)})(?!\w)", _abbreviation),
+        (r"[Ss]t\.", lambda m: _ended(m, "street")),
+        (r"(?:[A-Za-z]\.){2,}", _initials),
+        (r"[A-HJ-Z]\.(?=\s[A-Z])", lambda m: m[0][0]),
         (r"#(?=\d)", lambda m: "number"),
         (r"#(?=\w)", lambda m: "hashtag"),
-        (r"St\.(?=\s[A-Z])", lambda m: "saint"),
-        (r"(?:St|st)\.", lambda m: "street"),
-        (r"etc\.(?=\s*$)", lambda m: "et cetera."),
-        (r"etc\b\.?", lambda m: "et cetera"),
         (rf"({_KINGS})\s([IVX]+)\b", lambda m: f"{m[1]} the {ordinal(_roman(m[2]))}"),
         (rf"({_NUMBERED})\s([IVX]+)\b", lambda m: f"{m[1]} {cardinal(_roman(m[2]))}"),
-        (rf"(?i:{abbreviations})(?!\w)", _abbreviation),
-        (r"(?:[A-Za-z]\.){2,}", lambda m: " ".join(m[0].replace(".", " ").upper().split())),
         (r"and/or\b", lambda m: "and or"),
         (r"[^\W\d_]+(?:'[^\W\d_]+)*", lambda m: m[0]),
         (r"\.{2,}", lambda m: "…"),

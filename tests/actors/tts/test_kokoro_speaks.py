@@ -1,0 +1,153 @@
+"""The Kokoro backend with its model: what it says is understood, stops when cancelled, and goes on where it was."""
+
+import threading
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from actors.assets import resolve
+from actors.batch import Batch, run
+from actors.messages import SttRequest, SttResult, TtsAudio, TtsDone, TtsRequest
+from actors.tts.kokoro import Kokoro, KokoroOptions
+from actors.tts.kokoro_model import KokoroModel, Run, Stopped
+
+pytestmark = pytest.mark.e2e
+
+SENTENCES = {
+    "Sure, I can help you with that.": "sure i can help you with that",
+    "Dr. Smith lives on Oak St. with three dogs.": "dr smith lives on oak street with three dogs",
+    "Would you like me to set a reminder for tomorrow morning?": (
+        "would you like me to set a reminder for tomorrow morning"
+    ),
+    "The capital of Australia is Canberra, not Sydney.": "the capital of australia is canberra not sydney",
+    "Photosynthesis converts sunlight into chemical energy.": "photosynthesis converts sunlight into chemical energy",
+}
+TEXT = "The quick brown fox jumps over the lazy dog."
+
+
+@pytest.fixture(scope="module")
+def kokoro() -> Kokoro:
+    backend = Kokoro(KokoroOptions())
+    backend.load("cpu", "auto", 2)
+    return backend
+
+
+def speak(kokoro: Kokoro, request: TtsRequest) -> tuple[bytes, TtsDone]:
+    [results] = run(kokoro.synthesize, [request])
+    done = results[-1]
+    assert isinstance(done, TtsDone), done
+    return b"".join(piece.pcm for piece in results if isinstance(piece, TtsAudio)), done
+
+
+def heard(pcm: bytes) -> npt.NDArray[np.float64]:
+    return np.frombuffer(pcm, "<i2").astype(np.float64) / 32768
+
+
+def test_what_is_said_is_understood(kokoro: Kokoro) -> None:
+    import jiwer
+    import soxr
+
+    from actors.stt.whisper import Whisper, WhisperOptions
+
+    whisper = Whisper(WhisperOptions())
+    whisper.load("cpu", "auto", 2)
+    transcripts = []
+    for text in SENTENCES:
+        pcm, _ = speak(kokoro, TtsRequest(text))
+        at_16_khz = np.round(soxr.resample(heard(pcm), 24_000, 16_000) * 32767).astype("<i2")
+        result = run(whisper.transcribe, [SttRequest(at_16_khz.tobytes())])[0][-1]
+        assert isinstance(result, SttResult), result
+        transcripts.append(
+            "".join(char for char in result.text.lower() if char.isalnum() or char == " ").strip()
+        )
+    assert jiwer.wer(list(SENTENCES.values()), transcripts) <= 0.1, transcripts
+
+
+def test_a_clause_has_no_clicks_no_clipping_and_stated_silence_around_it(kokoro: Kokoro) -> None:
+    pcm, done = speak(kokoro, TtsRequest("Sure, I can help."))
+    samples = heard(pcm)
+    assert len(samples) == done.samples
+    assert 0.1 < np.abs(samples).max() < 1
+    assert np.abs(samples[:24]).max() < 0.01
+    onset = int(np.flatnonzero(np.abs(samples) > 0.02)[0])
+    assert onset < 24_000 * 100 // 1000
+    pause = samples[-24_000 * KokoroOptions().sentence_pause_ms // 1000 :]
+    assert not pause.any()
+
+
+def test_words_lie_inside_the_clause_in_order(kokoro: Kokoro) -> None:
+    _, done = speak(kokoro, TtsRequest(TEXT))
+    assert done.words is not None
+    assert [word.text for word in done.words] == TEXT.split()
+    edges = [edge for word in done.words for edge in (word.start_ms, word.end_ms)]
+    assert edges == sorted(edges)
+    assert edges[-1] <= done.samples * 1000 // 24_000
+
+
+def test_a_resumed_clause_goes_on_at_the_very_sample(kokoro: Kokoro) -> None:
+    whole, done = speak(kokoro, TtsRequest(TEXT))
+    rest, again = speak(kokoro, TtsRequest(TEXT, skip_samples=10_001))
+    assert rest == whole[2 * 10_001 :]
+    assert again == done
+
+
+def test_another_process_on_other_threads_says_the_same_samples(kokoro: Kokoro) -> None:
+    other = Kokoro(KokoroOptions())
+    other.load("cpu", "auto", 1)
+    assert speak(other, TtsRequest("Sure, I can help.")) == speak(kokoro, TtsRequest("Sure, I can help."))
+
+
+@pytest.mark.parametrize("text", ["…", "", "  ", "😀", "!?"])
+def test_nothing_to_say_is_done_at_once(kokoro: Kokoro, text: str) -> None:
+    assert speak(kokoro, TtsRequest(text)) == (b"", TtsDone(0, []))
+
+
+def test_a_run_stops_inside_the_model_while_it_computes() -> None:
+    model = KokoroModel(resolve("kokoro-82m-onnx-int8"), 1)
+    run_ = Run()
+    timer = threading.Timer(0.1, run_.stop)
+    timer.start()
+    with pytest.raises(Stopped):
+        model.speak("wˈɜɹd " * 80, np.zeros((510, 256), np.float32), 1.0, run_)
+    timer.join()
+
+
+def test_a_cancelled_clause_yields_nothing_and_the_next_one_goes_on(kokoro: Kokoro) -> None:
+    batch = Batch(
+        [
+            ("long", TtsRequest("This is a rather long clause without any mark " * 6)),
+            ("next", TtsRequest("Yes.")),
+        ]
+    )
+    timer = threading.Timer(0.1, batch.cancel, ["long"])
+    timer.start()
+    results = list(kokoro.synthesize(batch))
+    timer.join()
+    assert {key for key, _ in results} == {"next"}
+    assert isinstance(results[-1][1], TtsDone)
+
+
+def test_a_clause_cancelled_while_its_pieces_are_taken_yields_no_more(kokoro: Kokoro) -> None:
+    batch = Batch([("a", TtsRequest(TEXT))])
+    made = kokoro.synthesize(batch)
+    next(made)
+    batch.cancel("a")
+    assert list(made) == []
+
+
+def test_voices_accents_and_speeds_differ(kokoro: Kokoro) -> None:
+    text = "Better water."
+    default, normal = speak(kokoro, TtsRequest(text))
+    assert speak(kokoro, TtsRequest(text, voice="marin"))[0] == default
+    assert speak(kokoro, TtsRequest(text, voice="onyx"))[0] != default
+    assert speak(kokoro, TtsRequest(text, voice="bf_emma"))[0] != default
+    assert speak(kokoro, TtsRequest(text, speed=2.0))[1].samples < normal.samples * 0.8
+
+
+def test_text_longer_than_the_model_takes_is_spoken_whole(kokoro: Kokoro) -> None:
+    words = "seventy five elephants marched along the winding river while everybody watched " * 9
+    _, done = speak(kokoro, TtsRequest(words, speed=2.0))
+    assert done.words is not None
+    assert [word.text for word in done.words] == words.split()
+    assert done.words[-1].start_ms > 10_000
