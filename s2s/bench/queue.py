@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import time
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from actors.queue.core import Inbox, Producer
 from actors.queue.items import Returns, decode_delivery
 from actors.queue.link import Replica
 from s2s.bench import bounds
+from s2s.config import Config
 
 SECONDS = 5.0
 """How long each load runs."""
@@ -19,10 +21,10 @@ SESSIONS = 50
 TURNS = 100
 
 
-def run(args: Any) -> dict[str, Any]:
+def run(config: Config, args: argparse.Namespace) -> dict[str, Any]:
     """Measure, and hold the figures to `bounds.QUEUE`: `broken` names each one that is not kept.
 
-    Starts a Ray of its own unless one runs.  `args` needs no fields.
+    Starts a Ray of its own unless one runs.
     """
     import ray
 

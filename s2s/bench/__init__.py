@@ -1,0 +1,1 @@
+"""Measurements, and the bounds that they are held to."""
