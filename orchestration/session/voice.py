@@ -65,12 +65,9 @@ class Voice:
         self._allowance = allowance
         self._jobs: list[_Job] = []
         self._ended = False
-        self.record = Spoken()
-
-    @property
-    def started(self) -> bool:
+        self.started = False
         """Whether TTS was asked for anything."""
-        return any(job.submitted for job in self._jobs)
+        self.record = Spoken()
 
     def speak(self, text: str, spoken: str, now: float) -> None:
         """Add a clause; `spoken` empty: there is nothing to say for its text."""
@@ -93,18 +90,16 @@ class Voice:
         self._ask(now)
 
     def _ask(self, now: float) -> None:
-        speculative = self._allowance is not None
+        rank = Rank.CONFIRMED if self._allowance is None else Rank.SPECULATIVE
         due_in_s = self._remaining_s(now)
-        asked = 0
-        for job in self._jobs:
-            asked += job.submitted
         for job in self._jobs:
             if not job.submitted:
-                if self._allowance is not None and asked >= self._allowance:
-                    return
-                asked += 1
-                job.submitted = True
-                self._submit(job, now, Rank.SPECULATIVE if speculative else Rank.CONFIRMED, due_in_s)
+                if self._allowance is not None:
+                    if self._allowance == 0:
+                        return
+                    self._allowance -= 1
+                job.submitted = self.started = True
+                self._submit(job, now, rank, due_in_s)
             if job.done is None:
                 due_in_s += job.clause.expected_ms / 1000
 
