@@ -14,14 +14,17 @@ KOKORO = set(
 """The characters of the model's vocabulary."""
 
 
-@pytest.fixture(scope="module")
+PHONEMIZERS = {accent: Phonemizer(accent) for accent in ("us", "gb")}
+
+
+@pytest.fixture
 def american() -> Phonemizer:
-    return Phonemizer("us")
+    return PHONEMIZERS["us"]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def english() -> Phonemizer:
-    return Phonemizer("gb")
+    return PHONEMIZERS["gb"]
 
 
 def said(phonemizer: Phonemizer, text: str) -> str:
@@ -75,16 +78,13 @@ def test_any_letters_sound(word: str) -> None:
 @settings(max_examples=60, deadline=None)
 @given(st.from_regex(r"[A-Za-z]{1,12}('[a-z]{1,2})?( [A-Za-z0-9$%.,-]{1,8}){0,3}", fullmatch=True))
 def test_no_word_is_dropped_and_every_phoneme_is_known(text: str) -> None:
-    for phonemizer in PHONEMIZERS:
+    for phonemizer in PHONEMIZERS.values():
         spans = phonemizer.spans(text)
         for span in spans:
             assert set(span.phonemes) <= KOKORO
             if any(char.isalnum() for char in span.source):
                 assert any(char.isalpha() for char in span.phonemes), span
         assert "".join(span.source for span in spans if span.source).count(text.split()[0].strip("'")) >= 1
-
-
-PHONEMIZERS = [Phonemizer("us"), Phonemizer("gb")]
 
 
 @pytest.mark.parametrize("accent", ["us", "gb"])
