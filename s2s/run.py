@@ -148,7 +148,9 @@ class Command:
 
 
 def _ask(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--input", nargs="+", required=True, metavar="FILE", help="recordings, one turn each")
+    parser.add_argument(
+        "--input", nargs="+", metavar="FILE", help="recordings, one turn each (default: a packaged question)"
+    )
     parser.add_argument("--output-dir", default="out", metavar="DIR", help="where the answers go")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
