@@ -145,16 +145,17 @@ class Whisper:
             model.forward = torch.compile(model.forward, mode=options.compile_mode, fullgraph=True)
 
     def warmup(self) -> None:
-        """Transcribe a tone in every window length, with word times in the first."""
+        """Transcribe a tone, with word times; on a GPU in every window length (a CPU keeps nothing by shape)."""
         import numpy as np
 
         from actors.stt import windows
 
-        for index, window_s in enumerate(self._lengths_s):
-            samples = np.arange(int((window_s - windows.MARGIN_S) * STT_RATE_HZ))
+        language = next(iter(self._vocabulary.languages), None)
+        lengths_s = self._lengths_s[:1] if self._device == "cpu" else self._lengths_s
+        for length_s in lengths_s:
+            samples = np.arange(int((length_s - windows.MARGIN_S) * STT_RATE_HZ))
             tone = (3_000 * np.sin(samples / 10)).astype(np.int16)
-            language = next(iter(self._vocabulary.languages), None)
-            request = SttRequest(tone.tobytes(), language=language, word_times=index == 0)
+            request = SttRequest(tone.tobytes(), language=language, word_times=True)
             for window in self._utterance(0, request).windows:
                 self._decode([window], Batch(), limit=8)
 
