@@ -1,4 +1,4 @@
-"""Work that begins before the turn is certain: used when the endpoint comes, dropped unheard when the person goes on."""
+"""Work that begins before the turn is certain: used at the endpoint, dropped unheard when the person goes on."""
 
 from __future__ import annotations
 

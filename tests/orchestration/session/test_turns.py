@@ -200,7 +200,7 @@ def test_a_commit_waits_for_the_frames_on_their_way_and_loses_no_sound() -> None
     rig.hear(1000, live=False, chunk_ms=7)
     rig.commit()
     rig.hear(500, live=False)
-    assert not rig.requests[-1].request.stage == "stt"
+    assert rig.requests[-1].request.stage != "stt"
     while rig.waiting("vad"):
         rig.answer("vad")
     (stt,) = [submit.request for submit in rig.requests if submit.request.stage == "stt"]
