@@ -147,16 +147,17 @@ class Producer:
         )
         if not idle or self._waiting:
             return []
+        idle -= sum(entry.recalled for entry in self._bound.values())
         says: list[Say] = []
         for replica in self._replicas.values():
             behind = len(replica.has) - replica.max_batch
-            for item in sorted(replica.has, reverse=True) if behind > 0 and not replica.in_flight else ():
-                entry = self._bound[item]
-                if len(says) < idle and behind > 0 and not entry.recalled and not entry.delivered:
-                    entry.recalled = True
-                    behind -= 1
-                    control = Control("recall", entry.session, entry.generation, 0.0, replica.number, item)
-                    says.append(Say(replica.id, control))
+            if behind > 0 and not replica.in_flight:
+                entries = sorted((self._bound[item] for item in replica.has), key=lambda entry: entry.order)
+                for entry in entries[: -behind - 1 : -1]:
+                    if not entry.recalled and not entry.delivered and len(says) < idle:
+                        entry.recalled = True
+                        control = Control("recall", entry.session, "", 0.0, replica.number, entry.id)
+                        says.append(Say(replica.id, control))
         return says
 
     def hold(self, item: int, held: object) -> None:
