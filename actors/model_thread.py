@@ -49,13 +49,12 @@ class Step:
 
 
 class ModelThread:
-    """Runs functions and verbs one after the other; what happens is told to `on_steps`, in `loop`."""
+    """Runs functions and verbs one after the other; what verbs do is told to `on_steps`, in `loop`."""
 
-    def __init__(
-        self, name: str, loop: asyncio.AbstractEventLoop, on_steps: Callable[[list[Step]], None]
-    ) -> None:
+    on_steps: Callable[[list[Step]], None]
+
+    def __init__(self, name: str, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._on_steps = on_steps
         self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._steps: deque[Step] = deque()
         self._hopping = False
@@ -130,7 +129,7 @@ class ModelThread:
         while self._steps:
             steps.append(self._steps.popleft())
         if steps:
-            self._on_steps(steps)
+            self.on_steps(steps)
 
     def _post(self, function: Callable[..., None], *arguments: Any) -> None:
         with contextlib.suppress(RuntimeError):

@@ -13,7 +13,6 @@ import os
 import platform
 import sys
 import time
-from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
@@ -22,23 +21,15 @@ import msgspec
 
 from actors import registry
 from actors.backend import Capabilities
-from actors.batch import Batch
-from actors.messages import Failed, Result
-from actors.model_thread import ModelThread, Run, Step
-from actors.queue.core import Figures, Inbox, Item, Key, Reference
-from actors.queue.items import decode_controls, decode_delivery, decode_request, pieces
-from actors.queue.returns import ReturnPath
+from actors.host import Host
+from actors.model_thread import ModelThread
+from actors.queue.core import Figures, Item, Reference
+from actors.queue.items import decode_controls, decode_delivery, decode_request
 
 log = logging.getLogger(__name__)
 
 FETCH_TIMEOUT_S = 5.0
 """Longest wait for a request that came by reference."""
-QUICK_S = 0.005
-"""A model whose runs are shorter answers in the reply to the delivery: half the calls for VAD."""
-HOLD_S = 0.010
-"""Longest that a reply waits for results."""
-SIGN_OF_LIFE_S = 1.0
-"""How often producers whose work waits hear that the model gets on."""
 
 
 class StageError(RuntimeError):
@@ -92,24 +83,12 @@ class Stage:
         self._threads = threads
         self._id = replica_id
         self._backend: Any = None
-        self._verb: Any = None
         self._thread: ModelThread | None = None
-        self._inbox = Inbox(1)
-        self._paths: dict[str, ReturnPath] = {}
-        self._run: Run | None = None
-        self._alone: deque[Key] = deque()
-        self._continuous = False
-        self._failures = 0
-        self._run_s: float | None = None
-        self._busy_s = 0.0
-        self._busy_since: float | None = None
-        self._figures_at = time.monotonic()
-        self._progress = 0
-        self._beat: asyncio.Task[None] | None = None
+        self._host: Host | None = None
 
     async def load(self) -> Loaded:
         """Make the backend, load and warm it up, in the model's thread; raises `StageError`."""
-        thread = ModelThread(f"{self._stage}-model", asyncio.get_running_loop(), self._on_steps)
+        thread = self._thread = ModelThread(f"{self._stage}-model", asyncio.get_running_loop())
         try:
             entry = registry.find(self._stage, self._backend_name)
             load_s, warmup_s = await thread.call(lambda: self._load(entry))
@@ -120,13 +99,10 @@ class Stage:
                 f"{type(error).__name__}: {error}"
             ) from error
         capabilities: Capabilities = self._backend.capabilities
-        self._verb = getattr(self._backend, registry.VERBS[self._stage])
-        self._continuous = capabilities.continuous
-        self._inbox = Inbox(capabilities.max_batch, capabilities.continuous)
-        self._thread = thread
+        verb = getattr(self._backend, registry.VERBS[self._stage])
+        self._host = Host(self._stage, self._id, verb, capabilities, thread)
         gc.collect()
         gc.freeze()
-        self._beat = asyncio.get_running_loop().create_task(self._sign_of_life())
         return Loaded(
             os.getpid(), _node(), self._device, _memory_mb(self._device), load_s, warmup_s, capabilities
         )
@@ -140,23 +116,13 @@ class Stage:
 
         Returns encoded `Returns`.  `references` hold the requests that were too large for the batch.
         """
+        host = self._loaded()
         delivery = decode_delivery(batch)
-        if self._thread is None:
-            raise StageError(f"{self._stage} replica {self._id} was given work before it was loaded")
         items: list[Item] = delivery.items
         missed: list[int] = []
         if references:
             items, missed = await self._fetch(delivery.items, references)
-        path = self._paths.get(source)
-        if path is None:
-            path = self._paths[source] = ReturnPath(
-                self._stage, self._id, source, self._inbox, sink, self._end
-            )
-        self._drop(self._inbox.receive(source, delivery.number, items, time.monotonic(), len(missed)))
-        self._pump()
-        if self._run is not None and self._run_s is not None and self._run_s < QUICK_S:
-            await path.hold(HOLD_S)
-        return path.answer(missed)
+        return await host.deliver(source, sink, delivery.number, items, missed)
 
     async def control(self, source: str, batch: bytes) -> None:
         """Cancel, promote or close what encoded `Control`s of `source` name, queued or running.
@@ -164,50 +130,28 @@ class Stage:
         Many in one call: a storm of cancels as calls of their own would take longer than the 50 ms in which
         compute has to stop.
         """
-        now = time.monotonic()
-        for control in decode_controls(batch):
-            verb, session, generation, due_in_s, number, item = msgspec.structs.astuple(control)
-            match verb:
-                case "cancel":
-                    self._drop(self._inbox.cancel(source, session, generation, number))
-                case "promote":
-                    self._inbox.promote(source, session, generation, due_in_s, number, now)
-                case "close":
-                    self._drop(self._inbox.close(source, session, number))
-                case "recall":
-                    self._inbox.recall(source, item)
-        self._pump()
-        self._flush({source})
+        self._loaded().control(source, decode_controls(batch))
 
     async def drain(self) -> None:
         """Return when all work here is done and its results have been taken."""
-        while not (self._inbox.idle and all(path.idle for path in self._paths.values())):  # noqa: ASYNC110
+        while not self._loaded().idle:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
 
     async def figures(self) -> StageFigures:
-        now = time.monotonic()
-        busy_s = self._busy_s + (now - self._busy_since if self._busy_since is not None else 0.0)
-        share = min(1.0, busy_s / max(1e-6, now - self._figures_at))
-        self._busy_s, self._figures_at = 0.0, now
-        if self._busy_since is not None:
-            self._busy_since = now
-        return StageFigures(
-            self._stage,
-            self._id,
-            self._inbox.figures(now),
-            share,
-            self._failures,
-            _memory_mb(self._device),
-        )
+        queue, busy, failures = self._loaded().figures()
+        return StageFigures(self._stage, self._id, queue, busy, failures, _memory_mb(self._device))
 
     async def stop(self) -> None:
         """Drop all work and end the model's thread."""
-        for source in list(self._paths):
-            self._end(source)
-        if self._beat is not None:
-            self._beat.cancel()
+        if self._host is not None:
+            self._host.stop()
         if self._thread is not None:
             self._thread.stop()
+
+    def _loaded(self) -> Host:
+        if self._host is None:
+            raise StageError(f"{self._stage}: replica {self._id} was given work before it was loaded.")
+        return self._host
 
     def _load(self, entry: registry.Entry) -> tuple[float, float]:
         started = time.monotonic()
@@ -238,128 +182,6 @@ class Stage:
             [item for item in fetched if not isinstance(item, int)],
             [item for item in fetched if isinstance(item, int)],
         )
-
-    def _pump(self) -> None:
-        """Give the model what it has room for."""
-        run = self._run
-        if run is not None and (run.alone or self._alone or not self._continuous):
-            return
-        if self._run_alone():
-            return
-        taken = self._inbox.take(time.monotonic())
-        if not taken:
-            return
-        if run is None:
-            self._start([(held.key, held.request) for held in taken])
-            return
-        for held in taken:
-            run.live.add(held.key)
-            run.joined += 1
-            run.abandoned = False
-            run.batch.add(held.key, held.request)
-
-    def _run_alone(self) -> bool:
-        """Start the next request of a batch that raised, by itself; whether there was one."""
-        while self._alone:
-            held = self._inbox.running(self._alone.popleft())
-            if held is not None:
-                self._start([(held.key, held.request.resumed(held.sent))], alone=True)
-                return True
-        return False
-
-    def _start(self, requests: list[tuple[Key, Any]], alone: bool = False) -> None:
-        assert self._thread is not None
-        now = self._busy_since = time.monotonic()
-        self._run = Run(Batch(requests), {key for key, _ in requests}, len(requests), now, alone)
-        self._thread.start(self._verb, self._run)
-
-    def _on_steps(self, steps: list[Step]) -> None:
-        """Results and ends from the model's thread."""
-        sources: set[str] = set()
-        self._progress += 1
-        for step in steps:
-            if step.ended:
-                sources |= self._on_end(step.run, step.error)
-            else:
-                assert isinstance(step.key, Key)
-                self._emit(step.run, step.key, step.result)
-                sources.add(step.key.source)
-        self._pump()
-        self._flush(sources)
-
-    def _emit(self, run: Run | None, key: Key, result: Result) -> None:
-        for piece in pieces(result):
-            numbered = self._inbox.result(key, piece)
-            path = self._paths.get(key.source)
-            if numbered is not None and path is not None:
-                path.add(numbered)
-        if run is not None and self._inbox.running(key) is None:
-            run.live.discard(key)
-
-    def _on_end(self, run: Run, error: Exception | None) -> set[str]:
-        self._run = None
-        now = time.monotonic()
-        took_s = now - run.started_at
-        self._run_s = took_s if self._run_s is None else self._run_s + 0.2 * (took_s - self._run_s)
-        if self._busy_since is not None:
-            self._busy_s += now - self._busy_since
-            self._busy_since = None
-        for key, _ in run.batch.take():
-            if isinstance(key, Key):
-                self._inbox.put_back(key)
-                run.live.discard(key)
-        self._failures = self._failures + 1 if error is not None else 0
-        left = [key for key in run.live if isinstance(key, Key) and self._inbox.running(key) is not None]
-        if error is not None:
-            log.error("%s replica %s: the backend raised", self._stage, self._id, exc_info=error)
-            if run.joined > 1:
-                self._alone.extend(sorted(left))
-                return set()
-        for key in left:
-            self._emit(None, key, self._failure(error))
-        return {key.source for key in left}
-
-    def _failure(self, error: Exception | None) -> Failed:
-        what = f"{self._stage}: backend {self._backend_name!r} on replica {self._id}"
-        if error is None:
-            return Failed(f"{what} ended without a last result for this request.")
-        retry = not isinstance(error, ValueError | TypeError | LookupError | NotImplementedError)
-        return Failed(f"{what} failed: {type(error).__name__}: {error}", retry)
-
-    def _drop(self, keys: Sequence[Key]) -> None:
-        """Stop running items that nobody wants any more."""
-        for key in keys:
-            if self._run is not None and key in self._run.live:
-                self._run.live.discard(key)
-                self._run.abandoned = not self._run.live
-                self._run.batch.cancel(key)
-
-    def _flush(self, sources: set[str]) -> None:
-        for source in sources:
-            path = self._paths.get(source)
-            if path is not None:
-                path.flush()
-
-    def _end(self, source: str) -> None:
-        """`source` is gone: its work ends."""
-        path = self._paths.pop(source, None)
-        if path is not None:
-            path.stop()
-        self._drop(self._inbox.end(source))
-        self._pump()
-
-    async def _sign_of_life(self) -> None:
-        """While the model gets on, tell so to producers that wait and have heard nothing."""
-        seen = self._progress
-        while True:
-            await asyncio.sleep(SIGN_OF_LIFE_S)
-            if self._progress == seen:
-                continue
-            seen = self._progress
-            for source in self._inbox.sources:
-                path = self._paths.get(source)
-                if path is not None and path.silent_s >= SIGN_OF_LIFE_S:
-                    path.flush(sign_of_life=True)
 
 
 def build_options(entry: registry.Entry, options: Mapping[str, Any]) -> Any:

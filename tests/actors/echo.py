@@ -128,3 +128,42 @@ class Echo:
                 time.sleep(self.options.step_s)
                 yield key, TtsAudio(piece.to_bytes(2, "little") * 1000, 24_000)
             yield key, TtsDone(1000 * len(request.text))
+
+
+class ForgetfulOptions(EchoOptions):
+    pass
+
+
+class Forgetful(Echo):
+    """Takes requests and says nothing."""
+
+    def transcribe(self, batch: Batch[SttRequest]) -> Iterator[tuple[Key, SttResult]]:
+        batch.take()
+        return iter(())
+
+
+class DeafOptions(EchoOptions):
+    pass
+
+
+class Deaf(Echo):
+    """Speaks for ever and never asks whether it was cancelled."""
+
+    def synthesize(self, batch: Batch[TtsRequest]) -> Iterator[tuple[Key, TtsAudio | TtsDone]]:
+        ((key, _),) = batch.take()
+        while True:
+            time.sleep(0.001)
+            yield key, TtsAudio(b"", 24_000)
+
+
+class LoudOptions(EchoOptions):
+    pass
+
+
+class Loud(Echo):
+    """One long piece."""
+
+    def synthesize(self, batch: Batch[TtsRequest]) -> Iterator[tuple[Key, TtsAudio | TtsDone]]:
+        for key, _ in batch.take():
+            yield key, TtsAudio(bytes(200_000), 24_000)
+            yield key, TtsDone(100_000)
