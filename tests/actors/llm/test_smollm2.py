@@ -29,9 +29,9 @@ SYSTEM = Message("system", [TextPart("You are a voice assistant. Answer in one o
 def backend(request: pytest.FixtureRequest) -> LlamaCpp | Transformers:
     made: LlamaCpp | Transformers
     if request.param == "llama-cpp":
-        made = LlamaCpp(LlamaCppOptions(temperature=0))
+        made = LlamaCpp(LlamaCppOptions(temperature=0, context_tokens=640))
     else:
-        made = Transformers(TransformersOptions(temperature=0))
+        made = Transformers(TransformersOptions(temperature=0, context_tokens=640))
     made.load("cpu", "auto", 1)
     made.warmup()
     return made
@@ -51,7 +51,7 @@ def test_an_answer_resumes_where_it_was_cut(backend: LlamaCpp | Transformers) ->
     request = ask("What is the capital of France and why is it famous?")
     whole = run(backend.generate, [request])[0]
     assert "Paris" in text_of(whole)
-    for delivered in (1, 4, 11):
+    for delivered in (1, 11):
         again = run(backend.generate, [request.resumed(whole[:delivered])])[0]  # type: ignore[arg-type]
         assert text_of(whole[:delivered]) + text_of(again) == text_of(whole)
 
@@ -93,12 +93,12 @@ def test_a_forced_call_parses(backend: LlamaCpp | Transformers, choice: str) -> 
 def test_a_history_beyond_the_context_is_answered(backend: LlamaCpp | Transformers) -> None:
     history = [SYSTEM]
     for index in range(12):
-        history += [Message("user", [TextPart(f"Part {index}. " + "More words here. " * 60)])]
+        history += [Message("user", [TextPart(f"Part {index}. " + "More words here. " * 15)])]
         history += [Message("assistant", [TextPart("I see.")])]
     history.append(Message("user", [TextPart("Say hello.")]))
     results = run(backend.generate, [LlmRequest(history, max_tokens=8)])[0]
     assert isinstance(results[-1], LlmDone)
-    assert 500 < results[-1].input_tokens < 2048
+    assert 300 < results[-1].input_tokens < 640
 
 
 def test_the_next_turn_reads_only_what_is_new(backend: LlamaCpp | Transformers) -> None:
