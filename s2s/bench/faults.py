@@ -8,7 +8,7 @@ import random
 import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from itertools import cycle
@@ -32,6 +32,8 @@ STANDBYS = (0, 1)
 TRIES_PER_KILL = 3
 """How often a turn is asked again whose answer was out before the kill."""
 RESTORE_S = 180.0
+POLL_S = 0.1
+MEASURED_TURNS = 3
 SESSION = {
     "instructions": "You are a storyteller. Tell a short story about what you hear, in four short plain sentences.",
     "max_output_tokens": 80,
@@ -99,31 +101,31 @@ class Executioner:
 
 
 class Trial:
-    """A running system, one of whose stages is killed in the middle of answers."""
+    """A running system whose processes are killed in the middle of answers."""
 
-    def __init__(self, config: Config, supervisor: Any, gateway: Any, stage: str, ear: Ear) -> None:
-        self._standby = config.stage(stage).standby
+    def __init__(self, config: Config, supervisor: Any, gateway: Any, ear: Ear) -> None:
+        self._config = config
         self._supervisor = supervisor
         self._gateway = gateway
-        self._stage = stage
         self._ear = ear
 
-    def work_s(self, sample: Sample) -> float:
-        """How long the stage works for an answer that nothing disturbs."""
+    def work_s(self, stage: str, sample: Sample) -> float:
+        """How long `stage` works for an answer that nothing disturbs."""
         moments = Moments()
         self._turn(sample, moments.see)
-        began, ended = moments.work(self._stage)
+        began, ended = moments.work(stage)
         if began is None or ended is None:
             raise TurnFailed(
                 f"{sample.path}: no answer to measure by ({moments.status or 'no words heard'})."
             )
         return ended - began
 
-    def turn(self, sample: Sample, after_s: float) -> Outcome | None:
-        """One turn with a kill `after_s` into the stage's work; None where the answer was out before."""
-        before = self._resent()
+    def turn(self, stage: str, sample: Sample, after_s: float) -> Outcome | None:
+        """One turn with a kill `after_s` into the work of `stage`; None where the answer was out before."""
+        before = self._resent(stage)
         moments = Moments()
-        executioner = Executioner(self._stage, self.pid(), after_s, moments)
+        replica, pid = self.serving(stage)
+        executioner = Executioner(stage, pid, after_s, moments)
         started = time.monotonic()
         failure = ""
         turn = Turn(sample.path, read_audio(sample.path))
@@ -138,9 +140,9 @@ class Trial:
         took_s = time.monotonic() - started
         sound = np.frombuffer(b"".join(turn.pieces), np.int16)
         heard = self._ear.check(turn.answer, sound, turn.rate_hz) if turn.answer else Heard("", 1.0)
-        began, _ = moments.work(self._stage)
+        began, _ = moments.work(stage)
         outcome = Outcome(
-            standby=self._standby,
+            standby=self._config.stage(stage).standby,
             question=turn.transcript,
             status=failure or moments.status or "no words heard",
             answer=turn.answer,
@@ -149,35 +151,31 @@ class Trial:
             missing=heard.missing,
             doubled=heard.doubled,
             killed_ms=_ms((executioner.killed_at or started) - (began or started)),
-            resent=self._resent() - before,
+            resent=self._resent(stage) - before,
             gap_ms=_ms(moments.gap_s()),
             took_ms=_ms(took_s),
         )
-        self.restore()
+        self._await_replacement(replica)
         return outcome
 
-    def pid(self) -> int:
-        """The process that serves."""
-        serving = {
-            row.replica for row in ray.get(self._supervisor.progress.remote()) if row.state == "serving"
-        }
+    def serving(self, stage: str) -> tuple[str, int]:
+        """The replica of `stage` that serves, and its process."""
+        rows = ray.get(self._supervisor.progress.remote())
+        replica: str = next(row.replica for row in rows if row.stage == stage and row.state == "serving")
         placement = ray.get(self._supervisor.placement.remote())
-        pids: list[int] = [
-            row["pid"] for row in placement if row["stage"] == self._stage and row["replica"] in serving
-        ]
-        return pids[0]
+        return replica, next(row["pid"] for row in placement if row["replica"] == replica)
 
-    def restore(self) -> None:
-        """Return when every replica is there again.  Raises `TimeoutError`."""
+    def _await_replacement(self, killed: str) -> None:
+        """Return when every replica is there and none is `killed`.  Raises `TimeoutError`."""
         until = time.monotonic() + RESTORE_S
         while time.monotonic() < until:
             rows = ray.get(self._supervisor.progress.remote())
-            if all(row.state in ("serving", "standby") for row in rows):
+            if all(row.replica != killed and row.state in ("serving", "standby") for row in rows):
                 return
-            time.sleep(0.1)
-        raise TimeoutError(f"{self._stage}: no replacement within {RESTORE_S:.0f} s: {rows}")
+            time.sleep(POLL_S)
+        raise TimeoutError(f"{killed}: no replacement within {RESTORE_S:.0f} s: {rows}")
 
-    def _turn(self, sample: Sample, see: Any) -> Turn:
+    def _turn(self, sample: Sample, see: Callable[[events.ServerEvent], None]) -> Turn:
         turn = Turn(sample.path, read_audio(sample.path))
         conversation = Conversation(self._gateway, lambda _: None, SESSION, see)
         try:
@@ -186,18 +184,18 @@ class Trial:
             conversation.close()
         return turn
 
-    def _resent(self) -> int:
-        figures = ray.get(self._gateway.figures.remote())[self._stage]
+    def _resent(self, stage: str) -> int:
+        figures = ray.get(self._gateway.figures.remote())[stage]
         return int(figures.redelivered)
 
 
 @contextmanager
-def started(config: Config, stage: str, ear: Ear) -> Iterator[Trial]:
-    """The configured system, with `stage` to be killed."""
+def started(config: Config, ear: Ear) -> Iterator[Trial]:
+    """The configured system, to be tried."""
     with running(config) as system:
         gateway = start_gateway(config, system.supervisor)
         try:
-            yield Trial(config, system.supervisor, gateway, stage, ear)
+            yield Trial(config, system.supervisor, gateway, ear)
         finally:
             ray.get(gateway.stop.remote())
 
@@ -214,8 +212,8 @@ def run(config: Config, args: argparse.Namespace) -> dict[str, Any]:
     chance = random.Random(args.seed)
     outcomes: list[Outcome] = []
     for standby in STANDBYS:
-        with started(with_standby(config, args.stage, standby), args.stage, ear) as trial:
-            outcomes += _kills(trial, args.kills, chance)
+        with started(with_standby(config, args.stage, standby), ear) as trial:
+            outcomes += _kills(trial, args.stage, args.kills, chance)
     figures = _figures(outcomes, args.kills * len(STANDBYS))
     return {
         "bench": "faults",
@@ -226,14 +224,14 @@ def run(config: Config, args: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _kills(trial: Trial, kills: int, chance: random.Random) -> list[Outcome]:
+def _kills(trial: Trial, stage: str, kills: int, chance: random.Random) -> list[Outcome]:
     recordings = cycle(samples())
-    work_s = trial.work_s(next(recordings))
+    work_s = min(trial.work_s(stage, next(recordings)) for _ in range(MEASURED_TURNS))
     outcomes: list[Outcome] = []
     for _ in range(kills * TRIES_PER_KILL):
         if len(outcomes) == kills:
             break
-        outcome = trial.turn(next(recordings), chance.random() * work_s)
+        outcome = trial.turn(stage, next(recordings), chance.random() * work_s)
         if outcome is not None:
             outcomes.append(outcome)
     return outcomes

@@ -1,0 +1,139 @@
+"""Ctrl-C, SIGTERM and `kill -9` at any moment: no process of ours is left."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from actors.assets import cache_folder, question
+from orchestration.processes import end_leftovers
+
+pytestmark = pytest.mark.e2e
+
+ROOT = Path(__file__).parents[2]
+MARK = "S2S_TEST_MARK"
+PATIENCE_S = 120.0
+
+
+class Program:
+    """`python -m s2s.run …`, and everything that it started, which carries a mark in its environment."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        self._mark = secrets.token_hex(8)
+        self._said = folder / "said"
+        with self._said.open("wb") as said:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "s2s.run", *arguments],
+                cwd=ROOT,
+                env={**os.environ, MARK: self._mark, "PYTHONUNBUFFERED": "1"},
+                stdout=said,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    @property
+    def said(self) -> str:
+        return self._said.read_text(errors="replace")
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def await_words(self, words: str) -> None:
+        self._until(lambda: words in self.said, f"to say {words!r}")
+
+    def await_processes(self, count: int) -> None:
+        self._until(lambda: len(self.processes()) >= count, f"to have {count} processes")
+
+    def signal(self, number: int) -> int:
+        """Send it and wait; the exit code."""
+        self._process.send_signal(number)
+        return self._process.wait(PATIENCE_S)
+
+    def processes(self) -> list[psutil.Process]:
+        """All that run and carry the mark."""
+        found = []
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error, OSError):
+                if process.environ().get(MARK) == self._mark and process.status() != psutil.STATUS_ZOMBIE:
+                    found.append(process)
+        return found
+
+    def end(self) -> None:
+        """After the test, whatever came of it."""
+        for process in self.processes():
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+        self._process.wait(PATIENCE_S)
+
+    def _until(self, done: Callable[[], bool], what: str) -> None:
+        until = time.monotonic() + PATIENCE_S
+        while not done():
+            assert self._process.poll() is None, (
+                f"it ended ({self._process.returncode}) and was {what}: {self.said}"
+            )
+            assert time.monotonic() < until, f"it was {what} within {PATIENCE_S:.0f} s: {self.said}"
+            time.sleep(0.02)
+
+
+Start = Callable[..., Program]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    started: list[Program] = []
+
+    def begin(*arguments: str) -> Program:
+        folder = tmp_path / str(len(started))
+        folder.mkdir()
+        started.append(Program(folder, *arguments))
+        return started[-1]
+
+    yield begin
+    for program in started:
+        program.end()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("processes", [2, 4, 9], ids=["ray-starts", "ray-runs", "stages-load"])
+def test_ended_while_it_starts(start: Start, number: int, processes: int) -> None:
+    program = start("serve", "--port", "0")
+    program.await_processes(processes)
+    code = program.signal(number)
+    assert code == 130, program.said
+    assert program.processes() == []
+
+
+def test_ended_by_sigterm_when_ready(start: Start) -> None:
+    program = start("serve", "--port", "0")
+    program.await_words("ready after")
+    program.signal(signal.SIGTERM)
+    assert program.processes() == []
+
+
+def test_ended_by_ctrl_c_in_the_middle_of_an_answer(start: Start, tmp_path: Path) -> None:
+    program = start("ask", "--input", str(question()), "--output-dir", str(tmp_path / "out"))
+    program.await_words("agent: ")
+    assert program.signal(signal.SIGINT) == 130, program.said
+    assert program.processes() == []
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_after_kill_9_the_next_start_ends_what_was_left_and_nothing_else(start: Start) -> None:
+    other = start("serve", "--port", "0")
+    killed = start("serve", "--port", "0")
+    killed.await_processes(9)
+    killed.signal(signal.SIGKILL)
+    end_leftovers(cache_folder() / "run")
+    assert killed.processes() == []
+    other.await_words("ready after")
