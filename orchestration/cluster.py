@@ -88,7 +88,7 @@ def _prepare() -> None:
     """Settings that Ray reads before it starts."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     # Ray's workers start at nice 15, and audio frames would wait behind every other program.
-    os.environ.setdefault("RAY_worker_niceness", "0")  # noqa: SIM112 -- Ray's own spelling
+    os.environ.setdefault("RAY_worker_niceness", "0")
     import ray._private.worker as worker
 
     # Ray prints every worker's death on standard output, in the middle of `--json`; we say it ourselves.

@@ -7,7 +7,7 @@ import platform
 import shutil
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -132,19 +132,32 @@ def visible_gpus(all_gpus: list[tuple[Gpu, str]], visible: str | None) -> tuple[
     return tuple(chosen)
 
 
-def ray_inventory(pending: tuple[Node, ...] = ()) -> Inventory:
-    """The nodes of the Ray cluster that this process is connected to, each read on the spot, then `pending` ones."""
+def ray_nodes() -> list[Node]:
+    """The nodes of the Ray cluster that this process is connected to, each read on the spot."""
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     alive = [node for node in ray.nodes() if node["Alive"]]
+    here = ray.get_runtime_context().get_node_id()
     read = ray.remote(num_cpus=0, max_retries=0)(local_node)
-    asked = [
-        read.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)).remote()
+    asked = {
+        node["NodeID"]: read.options(
+            scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+        ).remote()
         for node in alive
+        if node["NodeID"] != here
+    }
+    found = dict(zip(asked, ray.get(list(asked.values())), strict=True)) | {here: local_node()}
+    return _with_own_names([_joined(node, found[node["NodeID"]]) for node in alive])
+
+
+def _with_own_names(nodes: list[Node]) -> list[Node]:
+    """Several nodes of one name (Ray started twice on a machine) are told apart by their ids."""
+    names = [node.name for node in nodes]
+    return [
+        replace(node, name=f"{node.name}/{(node.node_id or '')[:6]}") if names.count(node.name) > 1 else node
+        for node in nodes
     ]
-    nodes = tuple(_joined(node, found) for node, found in zip(alive, ray.get(asked), strict=True))
-    return Inventory(nodes + pending)
 
 
 def _joined(node: dict[str, Any], found: Node) -> Node:

@@ -223,8 +223,9 @@ def _refuse_mps(ask: Ask, use: NodeUse, kind: str) -> str | None:
 
 
 def _preference(order: int, use: NodeUse, gpus: tuple[GpuUse, ...]) -> tuple[float, ...]:
-    """Smaller is better: present nodes, then GPUs with few replicas on them, then large ones, then the first."""
-    pending = float(use.node.pending)
+    """Smaller is better: present nodes, then nodes to come that are needed anyway, then GPUs with few replicas on
+    them, then large ones, then the first."""
+    pending = float(use.node.pending) * (1.0 if use.replicas else 2.0)
     if gpus:
         busy = max(len(gpu.replicas) for gpu in gpus)
         return (pending, busy, -min(gpu.gpu.total_bytes for gpu in gpus), order, gpus[0].gpu.index)

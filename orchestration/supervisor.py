@@ -142,7 +142,8 @@ class Supervisor:
     async def placement(self) -> list[PlacementRow]:
         """Every loaded replica with its process."""
         loaded = [(name, running) for name, running in self._running.items() if running.loaded is not None]
-        now = await asyncio.gather(*(_call(running.handle.figures.remote()) for _, running in loaded))
+        calls = [_call(running.handle.figures.remote()) for _, running in loaded]
+        now = await asyncio.gather(*calls, return_exceptions=True)
         return [
             PlacementRow(
                 stage=running.slot.stage,
@@ -155,6 +156,7 @@ class Supervisor:
                 memory_mb=round(figures.memory_mb),
             )
             for (name, running), figures in zip(loaded, now, strict=True)
+            if not isinstance(figures, BaseException)  # died this very moment
         ]
 
     async def loaded(self) -> dict[str, Any]:
@@ -165,7 +167,7 @@ class Supervisor:
         """Start one replica of `stage` more, in a group of its own; returns its name.  Raises `PlacementError`."""
         from dataclasses import replace
 
-        from orchestration.inventory import ray_inventory
+        from orchestration.node_types import ray_inventory
 
         inventory = await asyncio.to_thread(ray_inventory)
         taken = {slot.name for slot in self._plan.slots}
@@ -194,7 +196,7 @@ class Supervisor:
         self._groups.clear()
 
     async def _reserve(self, group: Group, plan: Plan) -> None:
-        from ray.util import placement_group
+        from ray.util import placement_group, remove_placement_group
 
         made = placement_group(
             [dict(bundle) for bundle in group.bundles],
@@ -204,13 +206,13 @@ class Supervisor:
         self._groups.append((group, made))
         pending = any(slot.pending for slot in plan.slots if slot.node == group.node)
         limit_s = PENDING_TIMEOUT_S if pending else GROUP_TIMEOUT_S
-        try:
-            await asyncio.wait_for(_call(made.ready()), limit_s)
-        except TimeoutError:
+        if not await asyncio.to_thread(made.wait, limit_s):
+            self._groups.remove((group, made))
+            remove_placement_group(made)
             raise StageFailedError(
                 f"{', '.join(group.of)}: node {group.node} did not reserve {list(group.bundles)} within "
                 f"{limit_s:.0f} s; something else in this Ray cluster holds it."
-            ) from None
+            )
 
     async def _start(self, slot: Slot, name: str) -> None:
         """Start the process `name`, load its model, and enter the outcome."""
@@ -314,15 +316,16 @@ class Supervisor:
             self._carry_out(self._replicas.drained(name))
 
     async def _end(self, name: str) -> None:
-        """End the process `name` and wait until Ray says that it is gone."""
+        """End the process `name` and wait until it is gone."""
         import ray
 
         running = self._running.pop(name, None)
         if running is None:
             return
         ray.kill(running.handle)
-        if running.watched is not asyncio.current_task():
-            await asyncio.wait({running.watched}, timeout=END_TIMEOUT_S)
+        await asyncio.wait({running.watched}, timeout=END_TIMEOUT_S)
+        if running.loaded is not None and running.loaded.node == ray.get_runtime_context().get_node_id():
+            await _gone(running.loaded.pid)
         self._release(running.slot)
 
     def _release(self, slot: Slot) -> None:
@@ -353,6 +356,15 @@ class Supervisor:
 async def _call(ref: Any) -> Any:
     """Await a Ray call (awaiting the reference itself leaks, ray#45895)."""
     return await asyncio.wrap_future(ref.future())
+
+
+async def _gone(pid: int) -> None:
+    """Wait until process `pid` of this node is gone: Ray calls an actor dead a little before."""
+    import psutil
+
+    deadline = time.monotonic() + END_TIMEOUT_S
+    while psutil.pid_exists(pid) and time.monotonic() < deadline:  # noqa: ASYNC110 -- nothing tells of it
+        await asyncio.sleep(0.01)
 
 
 def _cause(error: BaseException) -> str:

@@ -6,7 +6,8 @@ import argparse
 import json
 
 from orchestration.cluster import ray_running, will_join
-from orchestration.inventory import Inventory, local_node, ray_inventory
+from orchestration.inventory import Inventory, local_node
+from orchestration.node_types import ray_inventory
 from s2s.asks import plan_for
 from s2s.config import Config
 from s2s.plan_view import explain, plan_json, plan_table

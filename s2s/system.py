@@ -13,7 +13,8 @@ from types import FrameType
 from typing import Any, TextIO
 
 from orchestration.cluster import ray_running, will_join
-from orchestration.inventory import Inventory, local_node, ray_inventory
+from orchestration.inventory import Inventory, local_node
+from orchestration.node_types import ray_inventory
 from orchestration.placement import Plan
 from orchestration.supervisor import start_supervisor
 from s2s.asks import plan_for

@@ -1,0 +1,131 @@
+"""What a replica really sees of the GPUs, with two that Ray is told of and that are not there."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from actors.messages import Rank, SttRequest
+from actors.queue.link import Replica, StageLink
+from orchestration.cluster import ray_running
+from orchestration.cluster_settings import RaySettings
+from orchestration.node_types import ray_inventory
+from orchestration.supervisor import start_supervisor
+from s2s.asks import plan_for
+from s2s.layers import load
+
+pytestmark = pytest.mark.e2e
+FAKES = [(stage, "tests.orchestration.fake_backends:Fake") for stage in ("vad", "stt", "llm", "tts")]
+
+
+class Eye:
+    """A gateway that asks every replica what it sees."""
+
+    def __init__(self) -> None:
+        self._links: dict[str, StageLink] = {}
+        self._pools: dict[str, tuple[int, list[Replica]]] = {}
+        self._changed = asyncio.Event()
+
+    async def pool(self, stage: str, version: int, replicas: list[Replica]) -> None:
+        if version > self._pools.get(stage, (0, []))[0]:
+            self._pools[stage] = (version, replicas)
+            self._changed.set()
+
+    async def results(self, stage: str, batch: bytes) -> None:
+        self._links[stage].results(batch)
+
+    async def see(self, name: str) -> str:
+        """The device and CUDA_VISIBLE_DEVICES of replica `name`, once it serves."""
+        import ray
+
+        stage = name.partition("-")[0]
+        while True:
+            chosen = [replica for replica in self._pools.get(stage, (0, []))[1] if replica.id == name]
+            if chosen:
+                break
+            self._changed.clear()
+            await self._changed.wait()
+        answer: asyncio.Queue[str] = asyncio.Queue()
+        link = self._links[stage] = StageLink(
+            stage,
+            name,
+            lambda session, work, result: answer.put_nowait(result.text),
+            ray.get_runtime_context().current_actor,
+            lambda replica, reason: None,
+        )
+        link.set_pool(1, chosen)
+        link.submit("s", "g", 1, Rank.CONFIRMED, 0.0, SttRequest(b""))
+        seen = await answer.get()
+        link.close_all()
+        return seen
+
+
+@pytest.fixture(scope="module", autouse=True)
+def two_gpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    os.environ["S2S_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+    with ray_running(RaySettings(), num_cpus=4, num_gpus=2):
+        yield
+    del os.environ["S2S_CACHE"]
+
+
+def call(method: Any, *args: Any) -> Any:
+    import ray
+
+    return ray.get(method.remote(*args), timeout=60)
+
+
+@pytest.fixture
+def system(request: pytest.FixtureRequest) -> Iterator[tuple[Any, Any]]:
+    """A supervisor that has started the test's flags, and an eye."""
+    import ray
+
+    supervisor = start_supervisor()
+    eye = ray.remote(Eye).options(num_cpus=0, max_concurrency=100).remote()
+    call(supervisor.start, plan_for(load([*FAKES, *request.param]), ray_inventory()))
+    call(supervisor.add_gateway, eye)
+    yield supervisor, eye
+    call(supervisor.stop)
+    ray.kill(eye)
+    ray.kill(supervisor)
+
+
+def pid(supervisor: Any, name: str) -> int:
+    return next(row["pid"] for row in call(supervisor.placement) if row["replica"] == name)
+
+
+@pytest.mark.parametrize(
+    "system", [[("stt_device", "cuda:0"), ("llm_device", "cuda:1"), ("tts_device", "cuda:1")]], indirect=True
+)
+def test_each_stage_sees_its_own_gpu_also_after_a_kill(system: tuple[Any, Any]) -> None:
+    supervisor, eye = system
+    assert call(eye.see, "vad-0") == "cpu "
+    assert call(eye.see, "stt-0") == "cuda:0 0"
+    assert call(eye.see, "llm-0") == "cuda:0 1"
+    assert call(eye.see, "tts-0") == "cuda:0 1"
+    for name in ("stt-0", "llm-0", "vad-0"):
+        os.kill(pid(supervisor, name), 9)
+    assert call(eye.see, "stt-0.1") == "cuda:0 0"
+    assert call(eye.see, "llm-0.1") == "cuda:0 1"
+    assert call(eye.see, "vad-0.1") == "cpu "
+
+
+@pytest.mark.parametrize(
+    "system",
+    [[("stt_device", "cuda:0,cuda:1"), ("tts_device", "cuda"), ("tts_gpu_fraction", "0.5")]],
+    indirect=True,
+)
+def test_a_list_is_a_replica_each_and_shares_pack_as_planned(system: tuple[Any, Any]) -> None:
+    _, eye = system
+    assert call(eye.see, "stt-0") == "cuda:0 0"
+    assert call(eye.see, "stt-1") == "cuda:0 1"
+    assert call(eye.see, "tts-0") == "cuda:0 0"
+
+
+@pytest.mark.parametrize("system", [[("llm_device", "cuda:0+cuda:1")]], indirect=True)
+def test_a_sum_is_one_replica_over_both(system: tuple[Any, Any]) -> None:
+    _, eye = system
+    assert call(eye.see, "llm-0") == "cuda:0+cuda:1 0,1"
