@@ -11,10 +11,8 @@ from orchestration.session.items import (
     FunctionCallOutputItem,
     InputAudio,
     InputImage,
-    InputText,
     MessageItem,
     OutputAudio,
-    OutputText,
 )
 
 
@@ -53,9 +51,9 @@ def _message(entry: Entry, hears_audio: bool) -> Message | None:
             return Message("assistant", [], [ToolCall(call_id, name, arguments)])
         case FunctionCallOutputItem(call_id=call_id, output=output):
             return Message("tool", [TextPart(output)], [], call_id)
-        case MessageItem(role=role):
+        case _:
             parts = _parts(entry, entry.item, hears_audio)
-            return Message(role, parts) if parts else None
+            return Message(entry.item.role, parts) if parts else None
 
 
 def _parts(entry: Entry, item: MessageItem, hears_audio: bool) -> list[TextPart | AudioPart | ImagePart]:
@@ -73,8 +71,8 @@ def _parts(entry: Entry, item: MessageItem, hears_audio: bool) -> list[TextPart 
             case OutputAudio(transcript=transcript):
                 heard = transcript or "" if entry.spoken is None else entry.spoken.heard
                 parts.append(TextPart(heard.rstrip()))
-            case InputText(text=text) | OutputText(text=text):
-                parts.append(TextPart(text))
+            case _:
+                parts.append(TextPart(part.text))
     return [part for part in parts if not isinstance(part, TextPart) or part.text]
 
 

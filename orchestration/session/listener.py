@@ -21,14 +21,13 @@ from orchestration.session.events import (
 from orchestration.session.items import InputAudio, MessageItem, copied
 from orchestration.session.timeline import TurnRecord
 from orchestration.session.transcripts import Hearing, Transcripts
-from orchestration.session.turn_taking import Turn, TurnTaking
+from orchestration.session.turn_taking import SPEECH_PROBABILITY, Turn, TurnTaking
 from orchestration.session.turns.base import Ended
 from orchestration.session.vad_feed import Frame, VadFeed
 
 SHORTEST_COMMIT_MS = 100
 KEPT_SILENCE_MS = 30_000
 """Sound kept while nobody speaks, for a client that commits by itself although turns are detected."""
-SPEECH_PROBABILITY = 0.5
 
 
 @dataclass

@@ -44,10 +44,8 @@ class OutputBuffer:
         for item_id in playback.unheard_items(now):
             entry = conversation.find(item_id)
             if entry is not None and entry.spoken is not None:
-                heard_ms = playback.heard_ms(item_id, now)
-                if entry.spoken.heard_ms is None or entry.spoken.heard_ms > heard_ms:
-                    entry.spoken.heard_ms = heard_ms
-                    conversation.changed()
+                entry.spoken.heard_ms = playback.heard_ms(item_id, now)
+                conversation.changed()
         playback.cut(now)
         if self._playing is not None:
             self._core.outbox.send(OutputAudioBufferCleared(response_id=self._playing))

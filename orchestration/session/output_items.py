@@ -71,7 +71,7 @@ class MessageOutput:
             _add(self._core, self._gate, self.entry, now)
         part = AudioPart("") if self._audio else TextPart("")
         self._part(lambda **ids: ResponseContentPartAdded(**ids, part=part), now)
-        self.item.content.append(OutputAudio("") if self._audio else OutputText(""))
+        self._write("")
 
     def text(self, delta: str, now: float) -> None:
         self._text += delta
@@ -107,11 +107,7 @@ class MessageOutput:
             self._core.conversation.changed()
 
     def _write(self, text: str) -> None:
-        part = self.item.content[0]
-        if isinstance(part, OutputAudio):
-            part.transcript = text
-        elif isinstance(part, OutputText):
-            part.text = text
+        self.item.content[:] = [OutputAudio(text) if self._audio else OutputText(text)]
 
     def _part(self, build: Callable[..., ServerEvent], now: float) -> None:
         event = build(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from actors.messages import Failed, LlmDone, LlmRequest, LlmText, LlmToolCall, Message, Rank, Result
-from orchestration.session.clauses import ClauseOptions, ClauseStream
+from orchestration.session.clauses import Clause, ClauseOptions, ClauseStream
 from orchestration.session.core import Core
 from orchestration.session.events import (
     InputTokenDetails,
@@ -34,6 +34,9 @@ from orchestration.session.voice import Voice, VoiceStyle
 
 Status = Literal["in_progress", "completed", "cancelled", "failed", "incomplete"]
 Reason = Literal["turn_detected", "client_cancelled", "max_output_tokens", "content_filter"]
+
+HURRY_S = 0.4
+"""How long before the sound runs out a clause is cut for want of punctuation: about what its TTS takes."""
 
 
 class Response:
@@ -63,6 +66,8 @@ class Response:
         self._clauses = ClauseStream(ClauseOptions(language=core.language or "en"))
         self._llm_done: LlmDone | None = None
         self._output_tokens = 0
+        self._text_waits = False
+        """Whether text came since the clauses were last cut in a hurry."""
         self.started = False
         """Whether the LLM has been asked."""
         style = VoiceStyle(plan.tts_voice, core.language, plan.speed, core.defaults.seed)
@@ -71,15 +76,6 @@ class Response:
             allowance = 1 if core.defaults.speculation == "tts" else 0
         self._voice = Voice(core.outbox, self.id, style, self, core.playback.remaining_s, allowance)
         self._gate.do(self._open, now)
-
-    @property
-    def active(self) -> bool:
-        return self.status == "in_progress"
-
-    @property
-    def item_id(self) -> str | None:
-        """The message that is being spoken."""
-        return self._message.item.id if self._message is not None else None
 
     def generate(self, messages: list[Message], tool_choice: str, now: float) -> None:
         """Ask the LLM."""
@@ -136,14 +132,16 @@ class Response:
                 self.record.mark("first_token", now)
                 self._output_tokens += tokens
                 self._write(self._visible.feed(text), now)
-                self._speak([(c.text, c.spoken) for c in self._clauses.feed(text)], now)
+                self._speak(self._clauses.feed(text), now)
+                self._text_waits = True
+                self.hurry(now)
             case LlmToolCall(name=name, arguments=arguments):
                 self.record.mark("first_token", now)
                 self._call(name, arguments, now)
             case LlmDone():
                 self._llm_done = result
                 self._write(self._visible.finish(), now)
-                self._speak([(c.text, c.spoken) for c in self._clauses.finish()], now)
+                self._speak(self._clauses.finish(), now)
                 self._voice.end(now)
             case Failed(message=message):
                 self.fail("llm_failed", message, now)
@@ -168,13 +166,25 @@ class Response:
         self._message.text(text, now)
         self.record.answer += text
 
-    def _speak(self, clauses: list[tuple[str, str]], now: float) -> None:
+    def hurry_at(self) -> float | None:
+        """When the sound runs out while the LLM writes a long clause: then it is cut where it stands."""
+        if self._llm_done is not None or not self._text_waits or not self._voice.starved:
+            return None
+        return None if self._gate.closed else self._core.playback.ends_at - HURRY_S
+
+    def hurry(self, now: float) -> None:
+        at = self.hurry_at()
+        if at is not None and at <= now:
+            self._text_waits = False
+            self._speak(self._clauses.hurry(), now)
+
+    def _speak(self, clauses: list[Clause], now: float) -> None:
         if self.plan.modality != "audio":
             return
-        for text, spoken in clauses:
-            if spoken:
+        for clause in clauses:
+            if clause.spoken:
                 self.record.mark("first_clause", now)
-            self._voice.speak(text, spoken, now)
+            self._voice.speak(clause.text, clause.spoken, now)
             if self._voice.started:
                 self.record.mark("tts_start", now)
 
@@ -214,8 +224,6 @@ class Response:
                 self._finish("completed", None, now)
 
     def _finish(self, status: Status, details: StatusDetails | None, now: float) -> None:
-        if not self.active:
-            return
         self.status = status
         self._core.outbox.cancel(self.id)
         if self._message is not None:

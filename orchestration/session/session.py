@@ -25,7 +25,6 @@ from orchestration.session.events import (
     InputAudioBufferAppend,
     InputAudioBufferClear,
     InputAudioBufferCommit,
-    OutputAudioBufferClear,
     ResponseCancel,
     ResponseCreate,
     ResponseParams,
@@ -105,6 +104,8 @@ class Session:
             return self._end("idle", "session_idle", f"No event came for {limits.idle_s:g} s.")
         outbox.time_out(now)
         self._answers.output.tick(now, self._answers.active.id if self._answers.active else None)
+        if self._answers.active is not None:
+            self._answers.active.hurry(now)
         idle_at = self._idle_at()
         if idle_at is not None and now >= idle_at:
             self._listener.idle(now)
@@ -116,6 +117,8 @@ class Session:
             return None
         limits = self._core.defaults.limits
         times = [self._core.outbox.next_deadline(), self._idle_at(), self._stopped_at()]
+        if self._answers.active is not None:
+            times.append(self._answers.active.hurry_at())
         if limits.session_s is not None:
             times.append(self._began_at + limits.session_s)
         if limits.idle_s is not None:
@@ -179,7 +182,7 @@ class Session:
                 self._answers.create(params or ResponseParams(), now)
             case ResponseCancel(response_id=response_id):
                 self._answers.cancel(response_id, now)
-            case OutputAudioBufferClear():
+            case _:
                 self._answers.output.clear(now)
 
     def _update(self, event: SessionUpdate) -> None:

@@ -15,7 +15,6 @@ from orchestration.session.config import (
     FunctionChoice,
     Pcm,
     RealtimeSession,
-    SemanticVad,
     ServerVad,
     SessionDefaults,
     ToolChoice,
@@ -148,17 +147,16 @@ def _typed(wire: Mapping[str, Any]) -> EffectiveSession:
 def _check_input(audio: AudioInput, allow_16k: bool) -> None:
     _check_rate(audio.format, allow_16k, "session.audio.input.format.rate")
     where = "session.audio.input.turn_detection"
-    match audio.turn_detection:
-        case ServerVad() as vad:
-            _require(0.0 <= vad.threshold <= 1.0, vad.threshold, "0 to 1", f"{where}.threshold")
-            padding, silence = vad.prefix_padding_ms, vad.silence_duration_ms
-            _require(0 <= padding <= 5_000, padding, "0 to 5000", f"{where}.prefix_padding_ms")
-            _require(0 <= silence <= 10_000, silence, "0 to 10000", f"{where}.silence_duration_ms")
-            idle = vad.idle_timeout_ms
-            if idle is not None:
-                _require(5_000 <= idle <= 30_000, idle, "5000 to 30000", f"{where}.idle_timeout_ms")
-        case SemanticVad() | None:
-            pass
+    vad = audio.turn_detection
+    if not isinstance(vad, ServerVad):
+        return
+    _require(0.0 <= vad.threshold <= 1.0, vad.threshold, "0 to 1", f"{where}.threshold")
+    padding, silence = vad.prefix_padding_ms, vad.silence_duration_ms
+    _require(0 <= padding <= 5_000, padding, "0 to 5000", f"{where}.prefix_padding_ms")
+    _require(0 <= silence <= 10_000, silence, "0 to 10000", f"{where}.silence_duration_ms")
+    idle = vad.idle_timeout_ms
+    if idle is not None:
+        _require(5_000 <= idle <= 30_000, idle, "5000 to 30000", f"{where}.idle_timeout_ms")
 
 
 def _check_rate(audio_format: object, allow_16k: bool, param: str) -> None:

@@ -104,7 +104,8 @@ class Transcripts:
 
     def transcribe(self, entry: Entry, settled: Callable[[float], None], now: float) -> None:
         """Transcribe the sound of an item that the client wrote, unless it came with its transcript."""
-        if not entry.pcm or _transcript(entry) or self._core.defaults.hears == "audio":
+        known = any(part.transcript for part in _spoken_parts(entry))
+        if not entry.pcm or known or self._core.defaults.hears == "audio":
             return
         self._written += 1
         hearing = Hearing(self._core, f"written-{self._written}", entry.pcm, TurnRecord())
@@ -132,7 +133,8 @@ class Transcripts:
         language = hearing.result.language if hearing.result is not None else None
         if text and language:
             self._core.language = record.language = language
-        _write(entry, text)
+        for part in _spoken_parts(entry):
+            part.transcript = text
         self._core.conversation.changed()
         if not told:
             return
@@ -144,13 +146,6 @@ class Transcripts:
         )
 
 
-def _transcript(entry: Entry) -> str:
+def _spoken_parts(entry: Entry) -> list[InputAudio]:
     parts = entry.item.content if isinstance(entry.item, MessageItem) else []
-    return "".join(part.transcript or "" for part in parts if isinstance(part, InputAudio))
-
-
-def _write(entry: Entry, text: str) -> None:
-    if isinstance(entry.item, MessageItem):
-        for part in entry.item.content:
-            if isinstance(part, InputAudio):
-                part.transcript = text
+    return [part for part in parts if isinstance(part, InputAudio)]

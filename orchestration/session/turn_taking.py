@@ -21,6 +21,7 @@ from orchestration.session.vad_feed import Frame
 TURN_WINDOW_MS = 8_000
 """What the turn model hears."""
 SEMANTIC_PREFIX_MS = 300
+SPEECH_PROBABILITY = 0.5
 
 
 @dataclass
@@ -91,6 +92,8 @@ class TurnTaking:
         turn = self.turn
         if turn is None or turn.announced or turn.hearing is not None or turn.ended is not None:
             return
+        if frame.probability < SPEECH_PROBABILITY:
+            return
         if not self._overlaps(now) or self._barge_in.by_duration(frame.end - turn.start):
             self._announce(turn, now)
 
@@ -104,7 +107,7 @@ class TurnTaking:
                 self._resume()
             case AskTurn(until=until):
                 self._ask_turn(until, now)
-            case Ended():
+            case _:
                 self._end(signal, now)
 
     def _start(self, at: int, now: float) -> None:
@@ -142,9 +145,13 @@ class TurnTaking:
         if turn.announced and self._core.defaults.speculation == "off":
             return
         if self._core.defaults.hears == "transcript":
-            hearing = turn.hearing = self._hearing(turn, position)
-            hearing.heard = lambda at: self._heard(turn, hearing, at)
-            hearing.start(Rank.SPECULATIVE, now)
+            self._hear(turn, position, Rank.SPECULATIVE, now)
+
+    def _hear(self, turn: Turn, until: int, rank: Rank, now: float) -> Hearing:
+        hearing = turn.hearing = self._hearing(turn, until)
+        hearing.heard = lambda at: self._heard(turn, hearing, at)
+        hearing.start(rank, now)
+        return hearing
 
     def _hearing(self, turn: Turn, until: int) -> Hearing:
         turn.attempt += 1
@@ -167,15 +174,19 @@ class TurnTaking:
 
     def _heard(self, turn: Turn, hearing: Hearing, now: float) -> None:
         """An early transcript: it may prove an interruption, and the answer may begin."""
-        wanted = self._barge_in.by_words(hearing.text) or (hearing.text != "" and not self._overlaps(now))
-        if wanted and not turn.announced:
-            self._announce(turn, now)
+        self._weigh(turn, hearing, now)
         if turn.ended is not None:
             self._conclude(turn, hearing, turn.ended, now)
         elif turn.announced and hearing.text:
             detection = self._core.settings.turn_detection
             if detection is not None and detection.create_response:
                 self._answers.speculate(hearing.text, now)
+
+    def _weigh(self, turn: Turn, hearing: Hearing, now: float) -> None:
+        """Do the words of speech over an answer want the floor?  Any words do once the answer is over."""
+        wanted = self._barge_in.by_words(hearing.text) or (hearing.text != "" and not self._overlaps(now))
+        if wanted and not turn.announced:
+            self._announce(turn, now)
 
     def _ask_turn(self, until: int, now: float) -> None:
         turn = self.turn
@@ -195,17 +206,20 @@ class TurnTaking:
         assert turn is not None, "only a turn can end"
         turn.record.endpoint = now
         hearing = turn.hearing
-        if turn.announced:
+        if turn.announced or self._core.defaults.hears == "audio":
             self._conclude(turn, hearing, ended, now)
-        elif hearing is None:  # it was too short for a pause: nobody was heard
-            self._dismiss(turn, now)
-        elif hearing.done:
+            return
+        if hearing is None:
+            hearing = self._hear(turn, ended.at, Rank.CONFIRMED, now)
+        if hearing.done:
             self._conclude(turn, hearing, ended, now)
         else:
             turn.ended = ended
             hearing.promote(now)
 
     def _conclude(self, turn: Turn, hearing: Hearing | None, ended: Ended, now: float) -> None:
+        if hearing is not None:
+            self._weigh(turn, hearing, now)
         if not turn.announced:
             self._dismiss(turn, now)
             return

@@ -69,6 +69,11 @@ class Voice:
         """Whether TTS was asked for anything."""
         self.record = Spoken()
 
+    @property
+    def starved(self) -> bool:
+        """Whether all that it was given is spoken, and there may be more."""
+        return self.started and not self._jobs and not self._ended
+
     def speak(self, text: str, spoken: str, now: float) -> None:
         """Add a clause; `spoken` empty: there is nothing to say for its text."""
         self.record.text += text

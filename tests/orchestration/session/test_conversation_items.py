@@ -254,6 +254,7 @@ def test_cut(ms: float, words: str) -> None:
     )
     assert spoken.cut(ms).rstrip() == words
     assert Spoken("abc").heard == "abc"
+    assert Spoken("One. Two", [SpokenClause(4, "One.", 500, 500, None, True)]).cut(2000) == "One."
     assert SpokenClause(3, "").words_heard(0.0) == 1.0
 
 

@@ -260,3 +260,51 @@ def test_an_answer_put_off_for_a_turn_without_words_is_given_then() -> None:
     rig.answer("stt", SttResult("", rejected="no_speech"))
     assert rig.done().status == "completed"
     assert len(rig.of(ev.ResponseCreated)) == 1
+
+
+def test_a_yeah_counts_once_the_answer_is_over() -> None:
+    rig = Rig()
+    rig.replies.append("Shall I go on?")  # 0.7 s
+    rig.hear(1000)
+    rig.quiet(550)
+    rig.quiet(400)
+    rig.transcripts.append("Yeah.")
+    rig.events.clear()
+    rig.hear(200)
+    rig.quiet(700)
+    assert rig.types()[:2] == ["input_audio_buffer.speech_started", "input_audio_buffer.speech_stopped"]
+
+
+def test_speech_over_an_answer_that_ends_at_once_is_still_asked_for_its_words() -> None:
+    for said, kinds in (("Stop!", 2), ("mm-hmm", 0)):
+        rig = Rig()
+        rig.update(audio={"input": {"turn_detection": {"type": "server_vad", "silence_duration_ms": 60}}})
+        rig.replies.append("This is a long answer that goes on and on for quite some time, as you can hear.")
+        rig.hear(1000)
+        rig.quiet(100)
+        rig.transcripts.append(said)
+        rig.events.clear()
+        rig.hear(200)
+        rig.quiet(200)
+        assert len([kind for kind in rig.types() if "speech_st" in kind]) == kinds
+
+
+def test_where_the_model_hears_only_lasting_speech_interrupts() -> None:
+    rig = Rig(SessionDefaults(hears="audio"))
+    rig.replies.append("This is a long answer that goes on and on for quite some time, as you can hear.")
+    rig.hear(1000)
+    rig.quiet(550)
+    rig.events.clear()
+    rig.hear(200)
+    rig.quiet(700)
+    assert rig.events == []
+    rig.hear(600)
+    assert rig.types()[0] == "input_audio_buffer.speech_started"
+
+
+def test_interim_transcripts_are_not_the_transcript() -> None:
+    rig = Rig(auto=("vad", "llm", "tts"))
+    rig.hear(1000)
+    rig.quiet(700)
+    rig.answer("stt", SttResult("Hel", final=False), SttResult("Hello.", final=True))
+    assert rig.session.timeline.turns[0].transcript == "Hello."

@@ -1,0 +1,105 @@
+"""How an answer is spoken: the odd ways."""
+
+from __future__ import annotations
+
+from session_rig import Rig, call, told
+
+from actors.messages import LlmDone, LlmText
+from orchestration.session import events as ev
+from orchestration.session import items
+from orchestration.session.config import SessionDefaults, StageTimeouts
+
+
+def test_a_clause_that_comes_late_is_cut_when_the_sound_runs_out() -> None:
+    rig = Rig(auto=("vad", "stt", "tts"))
+    rig.create()
+    (llm,) = rig.waiting("llm")
+    rig.give(llm, LlmText("Well then. "))
+    assert rig.spoken() == ["Well then."]  # 0.5 s of sound
+    rig.give(llm, LlmText("let me see what we have here and "))
+    assert len(rig.spoken()) == 1
+    rig.wait(0.5)
+    assert rig.spoken()[1].startswith("let me see")
+    rig.give(llm, LlmText("what is there "), LlmDone("stop"))
+    assert " ".join(rig.spoken()) == "Well then. let me see what we have here and what is there"
+    assert rig.done().status == "completed"
+
+
+def test_text_that_comes_after_the_sound_ran_out_is_cut_at_once() -> None:
+    rig = Rig(auto=("vad", "stt", "tts"))
+    rig.create()
+    (llm,) = rig.waiting("llm")
+    rig.give(llm, LlmText("Well then. "))
+    rig.wait(3)
+    rig.give(llm, LlmText("let me see what "))
+    assert len(rig.spoken()) == 2
+
+
+def test_a_clause_asked_for_after_a_later_one_is_done() -> None:
+    rig = Rig(auto=("vad", "stt"))
+    rig.create()
+    (llm,) = rig.waiting("llm")
+    rig.give(llm, LlmText("One two three four. Five six seven eight nine ten eleven. "))
+    first, second = rig.waiting("tts")
+    rig.finish(second)
+    rig.give(llm, LlmText("And this is the last of them all, my friend."), LlmDone("stop"))
+    third = rig.waiting("tts")[-1]
+    assert third.due_in_s < second.due_in_s + 0.1
+    rig.finish(third)
+    rig.finish(first)
+    assert rig.done().status == "completed"
+
+
+def test_two_clauses_late_at_once_fail_the_answer_once() -> None:
+    rig = Rig(SessionDefaults(timeouts=StageTimeouts(tts_s=5)), auto=("llm",))
+    rig.create()
+    rig.now += 20
+    rig.do(rig.session.tick(rig.now))
+    assert len(rig.of(ev.ResponseDone)) == 1 and rig.done().status == "failed"
+
+
+def test_a_call_out_of_band_is_no_item_of_the_conversation() -> None:
+    rig = Rig()
+    rig.update(tools=[{"type": "function", "name": "clock"}])
+    rig.replies.append([LlmText("Hm. "), call("clock"), LlmDone("tool_calls")])
+    rig.create(conversation="none")
+    assert [type(item) for item in rig.done().output] == [items.MessageItem, items.FunctionCallItem]
+    assert not rig.of(ev.ConversationItemAdded)
+
+
+def test_speech_stops_a_written_answer_too() -> None:
+    rig = Rig(auto=("vad", "stt"))
+    rig.update(output_modalities=["text"])
+    rig.create()
+    rig.give(rig.waiting("llm")[0], LlmText("It is"))
+    rig.hear(1000)
+    assert rig.done().status_details.reason == "turn_detected"
+    rig.quiet(700)
+    assert told(rig.prompts()[-1])[1] == ("assistant", "It is")
+
+
+def test_an_answer_may_refer_to_what_was_said() -> None:
+    rig = Rig()
+    rig.hear(1000)
+    rig.quiet(700)
+    spoken = rig.of(ev.InputAudioBufferCommitted)[0].item_id
+    rig.create(conversation="none", input=[items.ItemReference(spoken)])
+    assert told(rig.prompts()[-1])[1:] == [("user", "Hello there.")]
+
+
+def test_an_answer_that_was_deleted_while_it_plays_is_simply_gone() -> None:
+    rig = Rig()
+    rig.create()
+    rig.send(ev.ConversationItemDelete(item_id=rig.done().output[0].id))
+    rig.hear(1000)
+    rig.quiet(700)
+    assert [role for role, _ in told(rig.prompts()[-1])] == ["system", "user"]
+
+
+def test_calls_are_retrieved_as_they_are() -> None:
+    rig = Rig()
+    rig.update(tools=[{"type": "function", "name": "clock"}])
+    rig.replies.append([call("clock", '{"zone": "UTC"}'), LlmDone("tool_calls")])
+    rig.create()
+    (retrieved,) = rig.send(ev.ConversationItemRetrieve(item_id=rig.done().output[0].id))
+    assert retrieved.item.arguments == '{"zone": "UTC"}'
