@@ -70,7 +70,8 @@ class _Bench:
             self._ray.kill(actor)
 
     def measure(self) -> dict[str, float]:
-        figures = _spread("turn_hops", self._ray.get(self._gateway.turns.remote(TURNS)))
+        figures = self._calls()
+        figures |= _spread("turn_hops", self._ray.get(self._gateway.turns.remote(TURNS)))
         figures |= self._frames()
         figures |= self._messages("message_1kb", [self._gateway], 1_000, 300.0)
         figures |= self._messages("message_100kb", [self._gateway], 99_000, 20.0)
@@ -78,11 +79,24 @@ class _Bench:
         figures |= self._messages("two_by_two_1kb", self._pair, 1_000, 150.0)
         return figures | self._storm()
 
+    def _calls(self) -> dict[str, float]:
+        """What a bare call costs on this machine now: the measure of the rest."""
+        actors = [self._gateway, self._stages["vad"][0]]
+        before = self._cpu_s(actors)
+        took = self._ray.get(self._gateway.calls.remote(actors[1], TURNS))
+        return {
+            **_spread("bare_call", took),
+            "bare_call_cpu_ms": 1e3 * (self._cpu_s(actors) - before) / TURNS,
+        }
+
     def _frames(self) -> dict[str, float]:
         actors = [self._gateway, self._stages["vad"][0]]
         before = self._cpu_s(actors)
         load = self._ray.get(self._gateway.frames.remote(SESSIONS, SECONDS))
         cpu_s = self._cpu_s(actors) - before
+        before = self._cpu_s(actors)
+        self._ray.get(self._gateway.frames_alone.remote(SESSIONS, SECONDS))
+        cpu_s -= self._cpu_s(actors) - before
         return {
             **_spread("frames_out", load.out),
             **_spread("frames_back", load.back),

@@ -35,6 +35,9 @@ class BenchStage(Stage):
     async def cpu_s(self) -> float:
         return time.process_time()
 
+    async def echo(self, message: bytes) -> bytes:
+        return message
+
     async def last_step(self) -> float:
         """When the model last made a step, monotonic s."""
         return Echo.last_step
@@ -60,6 +63,7 @@ class BenchGateway:
         self._links: dict[str, StageLink] = {}
         self._first: dict[tuple[str, int], asyncio.Future[Result]] = {}
         self._work = 0
+        self._alone = False
 
     async def start(self, me: Any) -> None:
         for stage, pool in self._pools.items():
@@ -80,6 +84,22 @@ class BenchGateway:
             *(self._microphone(index, index * FRAME_S / sessions, seconds, load) for index in range(sessions))
         )
         return msgspec.structs.replace(load, took_s=time.monotonic() - started)
+
+    async def frames_alone(self, sessions: int, seconds: float) -> None:
+        """The same microphones, answered here: what making the load costs."""
+        self._alone = True
+        await self.frames(sessions, seconds)
+        self._alone = False
+
+    async def calls(self, other: Any, count: int) -> list[float]:
+        """Bare actor calls with 1 KB there and back, one after the other: s each."""
+        took = []
+        for _ in range(count):
+            await asyncio.sleep(0.02)
+            started = time.monotonic()
+            await asyncio.wrap_future(other.echo.remote(bytes(1000)).future())
+            took.append(time.monotonic() - started)
+        return took
 
     async def messages(self, size_bytes: int, rate_hz: float, seconds: float) -> Load:
         """Requests of `size_bytes` at `rate_hz`, each by itself."""
@@ -152,7 +172,12 @@ class BenchGateway:
     async def _ask(self, session: str, stage: str, request: Request) -> Result:
         """The first result."""
         self._work += 1
-        first = self._first[session, self._work] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        first: asyncio.Future[Result] = loop.create_future()
+        self._first[session, self._work] = first
+        if self._alone:
+            loop.call_later(0.005, self._deliver, session, self._work, VadResult([0.0], b"", b""))
+            return await first
         self._links[stage].submit(session, "g", self._work, Rank.CONFIRMED, 0.0, request)
         return await first
 
