@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from actors.messages import STT_RATE_HZ
 from orchestration.session import events
 from orchestration.session.timeline import TurnRecord
 from s2s.audio import AudioFileError, Clip, read_audio, write_wav
-from s2s.config import Config
+from s2s.config import Config, StageSettings
 from s2s.gateway import start_gateway
 from s2s.system import running
 
@@ -57,6 +57,7 @@ def run(config: Config, args: argparse.Namespace) -> int:
         print(f"error: {error}", file=sys.stderr)
         return BAD_INPUT
     say = _silent if args.json else _say
+    config = replace(config, turn=StageSettings())  # a file's end is the end of its turn
     with running(config) as system:
         gateway = start_gateway(config, system.supervisor)
         try:

@@ -58,7 +58,18 @@ class ServerSettings:
     host: str = _setting("127.0.0.1", "address to listen on")
     port: int = _setting(8765, "port to listen on")
     api_key: str | None = _setting(None, "key that clients must present")
+    api_key_file: str | None = _setting(None, "file with such keys, one a line")
+    tls_cert: str | None = _setting(None, "PEM file with the certificate chain: https and wss")
+    tls_key: str | None = _setting(None, "PEM file with the certificate's private key")
+    allow_origin: tuple[str, ...] = _setting(
+        (), "origins of other sites whose pages may connect, comma separated; '*': any"
+    )
+    allow_16k: bool = _setting(False, "clients may declare audio/pcm at 16 kHz")
+    transcribe: bool = _setting(False, "transcribe what is said for every client, also where it does not ask")
     max_sessions: int = _setting(8, "conversations at once; more are refused at connect")
+    max_session_s: float = _setting(3600.0, "longest conversation; 0: no end")
+    max_idle_s: float = _setting(0.0, "longest time without a client event; 0: any")
+    drain_s: float = _setting(30.0, "how long running answers may go on when the server is told to end")
 
 
 @dataclass(frozen=True)
@@ -69,7 +80,7 @@ class SessionSettings:
     instructions: str = _setting(
         "You are a friendly voice assistant. Answer in one or two short spoken sentences.", "system prompt"
     )
-    turn_detection: str = _setting("server_vad", "server_vad, semantic_vad or none")
+    turn_detection: str = _setting("server_vad", "server_vad, semantic_vad or none (the client commits)")
 
 
 @dataclass(frozen=True)
@@ -96,12 +107,8 @@ class Config:
 
     @property
     def stages(self) -> tuple[str, ...]:
-        """The stages that run: turn detection only where `semantic_vad` asks for it, the others always."""
-        return tuple(
-            name
-            for name in STAGES
-            if self.stage(name).backend and (name != "turn" or self.session.turn_detection == "semantic_vad")
-        )
+        """The stages that run."""
+        return tuple(name for name in STAGES if self.stage(name).backend)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import ray
 from actors.queue.core import Figures, QueueOptions
 from actors.queue.link import Replica, StageLink
 from actors.registry import find
-from orchestration.session.config import SessionDefaults
+from orchestration.session.config import Limits, SessionDefaults, Transcription
 from orchestration.session.events import ClientEvent, ServerEvent
 from orchestration.session.timeline import TurnRecord
 from s2s.access import Access
@@ -185,19 +185,27 @@ class Gateway:
 
 def gateway_options(config: Config) -> GatewayOptions:
     """What the configuration says of sessions and queues."""
-    session = config.session
+    session, server = config.session, config.server
     defaults = SessionDefaults(
         model=config.llm.backend,
         instructions=session.instructions,
         voice=_default_voice(config),
+        session={"audio": {"input": {"turn_detection": _turn_detection(session.turn_detection)}}},
+        transcription=Transcription(model="default") if server.transcribe else None,
         language=None if session.language == "auto" else session.language,
         hears="audio" if config.stt.backend == "none" else "transcript",
+        allow_16k=server.allow_16k,
+        limits=Limits(session_s=server.max_session_s or None, idle_s=server.max_idle_s or None),
     )
     models = {
         str(config.stage(stage).options.get("model_name") or config.stage(stage).backend): stage
         for stage in config.stages
     }
-    return GatewayOptions(config.stages, defaults, config.server.max_sessions, models)
+    return GatewayOptions(config.stages, defaults, server.max_sessions, models)
+
+
+def _turn_detection(name: str) -> dict[str, str] | None:
+    return None if name == "none" else {"type": name}
 
 
 def _default_voice(config: Config) -> str:

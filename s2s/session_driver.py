@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from actors.messages import Rank, Request, Result
+from actors.messages import Failed, Rank, Request, Result
 from orchestration.session.effects import Cancel, Close, Effect, Promote, Send, Submit
 from orchestration.session.events import ClientEvent, ServerEvent
 from orchestration.session.session import Session
@@ -73,14 +73,7 @@ class SessionDriver:
                 case Send(event):
                     self._send(event)
                 case Submit():
-                    self._links[effect.request.stage].submit(
-                        self.session.id,
-                        effect.generation,
-                        effect.work,
-                        effect.rank,
-                        effect.due_in_s,
-                        effect.request,
-                    )
+                    self._submit(effect)
                 case Cancel(generation):
                     for link in self._links.values():
                         link.cancel(self.session.id, generation)
@@ -91,6 +84,16 @@ class SessionDriver:
                     self._end()
                     self._closed(effect)
         self._arm()
+
+    def _submit(self, effect: Submit) -> None:
+        stage = effect.request.stage
+        if stage not in self._links:
+            failed = Failed(f"{stage}: this server runs no such stage.")
+            self._loop.call_soon(self.result, effect.work, failed)
+            return
+        self._links[stage].submit(
+            self.session.id, effect.generation, effect.work, effect.rank, effect.due_in_s, effect.request
+        )
 
     def _arm(self) -> None:
         if self._timer is not None:

@@ -18,7 +18,7 @@ from starlette.websockets import WebSocket
 
 from orchestration.session.config import RealtimeSession
 from orchestration.session.errors import ClientError
-from orchestration.session.settings import Settings
+from orchestration.session.settings import Settings, merge
 from s2s.access import Access, AccessError, RateLimit, key_of
 from s2s.realtime.endpoints import chat_completions, speech, transcriptions
 from s2s.realtime.metrics import metrics_text
@@ -175,9 +175,10 @@ async def _client_secrets(server: Server, request: Request) -> Response:
     seconds = expires.get("seconds", 600)
     if not isinstance(seconds, int) or isinstance(seconds, bool):
         raise invalid("'expires_after.seconds' is a whole number.", "expires_after.seconds")
-    settings = Settings(f"sess_{new_event_id()[6:]}", server.sessions.defaults)
+    defaults = server.sessions.defaults
+    settings = Settings(f"sess_{new_event_id()[6:]}", defaults)
     try:
-        settings.update({"type": "realtime", **session}, audio_sent=False)
+        settings.update({"type": "realtime", **merge(defaults.session, session)}, audio_sent=False)
         secret = server.access.create_secret(session, seconds)
     except ClientError as error:
         raise HttpError(400, error.code, error.message, param=error.param) from None

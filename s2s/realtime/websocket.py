@@ -16,6 +16,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 from orchestration.session import events
 from orchestration.session.config import SessionDefaults
 from orchestration.session.effects import Close
+from orchestration.session.settings import merge
 from s2s.access import Access, AccessError, ClientSecret, RateLimit, key_of, subprotocols
 from s2s.realtime.codec import Codec
 from s2s.realtime.events import EventError
@@ -177,7 +178,7 @@ def _chosen_subprotocol(socket: WebSocket) -> str | None:
 
 def _defaults(socket: WebSocket, defaults: SessionDefaults, secret: ClientSecret | None) -> SessionDefaults:
     """What the session starts with: the server's defaults, then the client secret's session, then the URL."""
-    session = dict(secret.session) if secret is not None else dict(defaults.session)
+    session = merge(defaults.session, secret.session if secret is not None else {})
     if socket.query_params.get("intent") == "transcription":
         session = {**session, "type": "transcription"}
     model = socket.query_params.get("model")

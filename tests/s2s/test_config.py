@@ -183,9 +183,20 @@ def test_flags_may_be_spelled_by_backend() -> None:
     assert load([*FAKES[:4], ("tts", "kokoro"), ("kokoro_tts_threads", "3")]).tts.threads == 3
 
 
-def test_turn_detection_decides_whether_the_turn_stage_runs() -> None:
-    assert config().stages == ("vad", "stt", "llm", "tts")
-    assert config(("turn_detection", "semantic_vad")).stages == ("vad", "turn", "stt", "llm", "tts")
+def test_every_stage_runs_so_that_any_client_may_ask_for_any_turn_detection() -> None:
+    assert config().stages == ("vad", "turn", "stt", "llm", "tts")
+
+
+def test_a_list_is_comma_separated_in_a_flag_and_a_list_in_a_file(tmp_path: Path) -> None:
+    two = ("https://a.example", "https://b.example")
+    assert config(("allow_origin", ",".join(two))).server.allow_origin == two
+    assert config(file=yaml(tmp_path, f"allow_origin: {list(two)}")).server.allow_origin == two
+
+
+def test_server_switches_need_no_value() -> None:
+    server = config(("allow-16k", None), ("transcribe", None)).server
+    assert server.allow_16k
+    assert server.transcribe
 
 
 def test_labels_and_resources_are_pairs() -> None:
