@@ -22,12 +22,14 @@ PIECE_SAMPLES = RATE_HZ
 """48 KB of int16."""
 MIN_SPEED, MAX_SPEED = 0.5, 2.0
 """Beyond these the model's speech is no longer understood; asked-for speeds are brought into this range."""
-_MEMORY_BYTES = 450_000_000
-"""Seen: 350 MB after an American sentence; the British lexicon and longer clauses add to it."""
+_MEMORY_BYTES = 700_000_000
+"""Seen: 350 MB after a short clause, 540 MB after one of 7 s."""
 _SOON_PHONEMES = 60
 """A run may end at a sentence mark from here on, so that long text is heard before all of it is made."""
-_LONG_PHONEMES = 180
+_LONG_PHONEMES = 120
 """From here on any mark will do."""
+_RUN_PHONEMES = 240
+"""Without a mark, a run ends here at a word: work memory grows by some 27 MB for each second of speech."""
 _ONSET_FRAMES = 3
 """Speech comes this much ahead of the lengths that the model gives."""
 _SENTENCE_MARKS = ".!?…"
@@ -185,7 +187,7 @@ def runs(spans: list[Span]) -> Iterator[list[Span]]:
     part: list[Span] = []
     length = 0
     for span in (piece for whole in spans for piece in _short(whole)):
-        if part and length + 1 + len(span.phonemes) > MAX_PHONEMES:
+        if part and length + 1 + len(span.phonemes) > _RUN_PHONEMES:
             yield part
             part, length = [], 0
         part.append(span)

@@ -19,6 +19,8 @@ STYLE_WIDTH = 256
 _DURATIONS = "/encoder/Cast_output_0"
 """The tensor inside the graph that holds the frames of each phoneme, int64[1, n + 2]."""
 _ONNX_INT64 = 7
+_GIVE_BACK_PHONEMES = 120
+"""Work memory of longer runs is freed after them; shorter ones keep theirs, which is faster."""
 
 
 class IncompatibleModel(RuntimeError):
@@ -86,6 +88,8 @@ class KokoroModel:
             "style": voice[len(ids) - 1][None],
             "speed": np.array([speed], np.float32),
         }
+        if len(ids) > _GIVE_BACK_PHONEMES:
+            run.options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
         try:
             samples, frames = self._session.run(["audio", _DURATIONS], feed, run.options)
         except Exception as error:
