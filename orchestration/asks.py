@@ -59,8 +59,8 @@ class Ask:
 
     @property
     def flag(self) -> str:
-        """The flag that would change the device."""
-        return f"--{self.stage}_device"
+        """The flag that the device came from, or would."""
+        return f"--{self.stage}_device" if self.own_device else "--device"
 
 
 def parse_device(text: str) -> tuple[DeviceAsk, ...]:

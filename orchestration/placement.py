@@ -331,12 +331,16 @@ def _nearest(failed: Ask, asks: Sequence[Ask], inventory: Inventory) -> str:
         steps.append((f"{flag} without {at}_gpu_fraction and {at}_gpu_memory", {**wanted, **free}))
     steps.append((f"{at}_cpus 0", {"cpus": 0.0}))
     steps.append((f"without {at}_labels and {at}_resources", {"labels": {}, "resources": {}}))
-    for words, change in steps:
-        trial = replace(failed, **change)  # type: ignore[arg-type]  # names of Ask's own fields
-        if trial == replace(failed, own_device=trial.own_device):
-            continue
+    trials = [
+        (words, [trial if ask.stage == failed.stage else ask for ask in asks])
+        for words, change in steps
+        if (trial := replace(failed, **change))  # type: ignore[arg-type]  # names of Ask's own fields
+        != replace(failed, own_device=trial.own_device)
+    ]
+    trials.append(("--device auto", [a if a.own_device else replace(a, device="auto") for a in asks]))
+    for words, changed in trials:
         try:
-            plan = _plan([trial if ask.stage == failed.stage else ask for ask in asks], inventory)
+            plan = _plan(changed, inventory)
         except _NoPlaceError:
             continue
         places = ", ".join(f"{slot.name} on {slot.device} of {slot.node}" for slot in plan.of(failed.stage))

@@ -7,6 +7,7 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Iterator
+from dataclasses import MISSING, fields
 from typing import Any
 
 from actors.registry import find
@@ -38,9 +39,11 @@ def options_text(config: Config) -> str:
         entry = find(stage, config.stage(stage).backend)
         lines = [f"{stage}: {entry.name} ({entry.summary})"]
         cls = entry.options_class()
-        for name, meaning in field_docs(cls).items():
-            default = getattr(cls, name, None)
-            lines.append(f"  --{stage}_{name}  [{default}]")
+        meanings = field_docs(cls)
+        for option in fields(cls):
+            default = {} if option.default is MISSING else option.default
+            lines.append(f"  --{stage}_{option.name}  [{default}]")
+            meaning = meanings.get(option.name, "")
             lines += textwrap.wrap(meaning, 100, initial_indent="      ", subsequent_indent="      ")
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks)

@@ -21,7 +21,11 @@ BENCHES = ("queue", "faults", "startup", "turns")
 
 def entry() -> None:
     """The `s2s` command."""
-    sys.exit(main(sys.argv[1:]))
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except BrokenPipeError:  # whoever read our output, such as `head`, has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
 
 
 def main(argv: Sequence[str]) -> int:

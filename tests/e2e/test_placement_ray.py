@@ -19,7 +19,7 @@ from s2s.asks import plan_for
 from s2s.layers import load
 
 pytestmark = pytest.mark.e2e
-FAKES = [(stage, "tests.orchestration.fake_backends:Fake") for stage in ("vad", "stt", "llm", "tts")]
+FAKES = [(stage, "tests.orchestration.fake_backends:Fake") for stage in ("vad", "turn", "stt", "llm", "tts")]
 
 
 class Eye:
@@ -75,7 +75,7 @@ def two_gpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def call(method: Any, *args: Any) -> Any:
     import ray
 
-    return ray.get(method.remote(*args), timeout=60)
+    return ray.get(method.remote(*args), timeout=180)
 
 
 @pytest.fixture

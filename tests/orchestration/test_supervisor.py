@@ -52,11 +52,11 @@ def ray_started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 def plan(*flags: tuple[str, str | None]) -> Plan:
-    fakes = [(stage, FAKE) for stage in ("vad", "stt", "llm", "tts")]
+    fakes = [(stage, FAKE) for stage in ("vad", "turn", "stt", "llm", "tts")]
     return plan_for(load([*fakes, *flags]), ray_inventory())
 
 
-def call(method: Any, *args: Any, timeout: float = 60.0) -> Any:
+def call(method: Any, *args: Any, timeout: float = 180.0) -> Any:
     import ray
 
     return ray.get(method.remote(*args), timeout=timeout)
@@ -89,10 +89,10 @@ def test_every_stage_is_a_process_of_its_own_and_stop_ends_all(supervisor: Any) 
     call(supervisor.start, plan())
     rows = call(supervisor.placement)
     assert [(row["stage"], row["replica"], row["device"]) for row in rows] == [
-        (stage, f"{stage}-0", "cpu") for stage in ("vad", "stt", "llm", "tts")
+        (stage, f"{stage}-0", "cpu") for stage in ("vad", "turn", "stt", "llm", "tts")
     ]
     running = [row["pid"] for row in rows]
-    assert len({*running, os.getpid()}) == 5
+    assert len({*running, os.getpid()}) == 6
     assert all(row["memory_mb"] > 0 for row in rows)
     assert {row.state for row in call(supervisor.progress)} == {"serving"}
     call(supervisor.stop)

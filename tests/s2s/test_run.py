@@ -120,7 +120,7 @@ def test_plan_prints_json_without_starting_anything(capsys: pytest.CaptureFixtur
 
     assert run.main(["plan", "--json", *FAKES, "--device", "cpu"]) == 0
     answer = json.loads(capsys.readouterr().out)
-    assert [row["replica"] for row in answer["plan"]] == ["vad-0", "stt-0", "llm-0", "tts-0"]
+    assert [row["replica"] for row in answer["plan"]] == ["vad-0", "turn-0", "stt-0", "llm-0", "tts-0"]
     assert {row["device"] for row in answer["plan"]} == {"cpu"}
 
 
