@@ -47,6 +47,8 @@ class Answers:
         self._queued: TurnRecord | None = None
         """A turn to be answered when the active response is done."""
         self._speculative: tuple[Response, _Basis] | None = None
+        self.unheard: TurnRecord | None = None
+        """A turn whose answer was interrupted before any of it could be heard."""
         self.last_done_at: float | None = None
         self.draining = False
 
@@ -58,6 +60,7 @@ class Answers:
         """A response that the client asked for, or that a turn calls for; raises `ClientError`."""
         session = self._answering_session()
         plan = resolve(session, params, self._core.defaults, self._core.conversation)
+        self.unheard = None
         if plan.in_conversation and self.active is not None:
             raise ClientError(
                 "conversation_already_has_active_response",
@@ -65,8 +68,9 @@ class Answers:
                 "Wait until it is done, or cancel it.",
             )
         self.drop_speculation()
-        record = record or self._core.timeline.unanswered()
-        response = Response(self._core, plan, self.output, record, now, self._finished)
+        turn = record or self._core.timeline.unanswered()
+        response = Response(self._core, plan, self.output, turn, now, self._finished)
+        response.to_a_turn = record is not None
         self._adopt(response)
         entries = self._core.conversation.entries if plan.input is None else plan.input
         self._waiting.append(_Waiting(response, list(entries)))
@@ -83,12 +87,13 @@ class Answers:
         if self.active is not None:
             self._queued = record
             return
+        self.unheard = None
         if self._speculative is not None:
             response = self._speculative[0]
             self._speculative = None
             self._core.timeline.answers.used += 1
             record.adopt(response.record)
-            response.record = record
+            response.record, response.to_a_turn = record, True
             self._adopt(response)
             response.release(now)
             return
@@ -158,8 +163,10 @@ class Answers:
     def interrupt(self, now: float) -> None:
         """A person speaks over the answer: it stops, and what was not heard is forgotten."""
         self.drop_speculation()
-        self._queued = None
+        self.unheard, self._queued = self._queued or self.unheard, None
         if self.active is not None:
+            if self.active.record.first_audio_sent is None and self.active.to_a_turn:
+                self.unheard = self.active.record
             self.active.cancel("turn_detected", now)
         self.output.cut(now)
 

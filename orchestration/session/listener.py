@@ -200,8 +200,11 @@ class Listener:
             self._answers.answer_turn(record, now)
 
     def _answer_owed(self, now: float) -> None:
+        """Somebody spoke, but there were no words: answer what was said before, if that has no answer yet."""
         if self._owed is not None:
             self._answer(*self._owed, now)
+        elif self._answers.unheard is not None and not self.speaking:
+            self._answers.answer_turn(self._answers.unheard, now)
 
     def _add_item(self, item_id: str, record: TurnRecord, pcm: bytes) -> Entry:
         conversation, outbox = self._core.conversation, self._core.outbox

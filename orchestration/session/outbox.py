@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from actors.messages import Failed, Rank, Request, Result, is_final
+from actors.messages import STT_RATE_HZ, Failed, Rank, Request, Result, SttRequest, is_final
 from orchestration.session.config import StageTimeouts
 from orchestration.session.effects import Cancel, Close, Effect, Promote, Send, Submit
 from orchestration.session.events import ServerEvent
@@ -20,6 +20,7 @@ class _Work:
     stage: str
     generation: str
     handler: Handler
+    timeout_s: float
     deadline: float | None
     """None while speculative: it may have to wait for all that is confirmed."""
 
@@ -55,8 +56,11 @@ class Outbox:
         due_in_s: float = 0.0,
     ) -> None:
         self._last_work += 1
-        deadline = None if rank is Rank.SPECULATIVE else now + due_in_s + self._timeout_s(request.stage)
-        self._open[self._last_work] = _Work(request.stage, generation, handler, deadline)
+        timeout_s: float = getattr(self._timeouts, f"{request.stage}_s")
+        if isinstance(request, SttRequest):
+            timeout_s += len(request.audio) / 2 / STT_RATE_HZ
+        deadline = None if rank is Rank.SPECULATIVE else now + due_in_s + timeout_s
+        self._open[self._last_work] = _Work(request.stage, generation, handler, timeout_s, deadline)
         self._effects.append(Submit(self._last_work, generation, request, rank, due_in_s))
 
     def cancel(self, generation: str) -> None:
@@ -74,7 +78,7 @@ class Outbox:
     def promote(self, generation: str, now: float, due_in_s: float = 0.0) -> None:
         works = [entry for entry in self._open.values() if entry.generation == generation]
         for entry in works:
-            entry.deadline = now + due_in_s + self._timeout_s(entry.stage)
+            entry.deadline = now + due_in_s + entry.timeout_s
         if works:
             self._effects.append(Promote(generation, due_in_s))
 
@@ -85,7 +89,7 @@ class Outbox:
         if is_final(result):
             del self._open[work]
         elif entry.deadline is not None:
-            entry.deadline = max(entry.deadline, now + self._timeout_s(entry.stage))
+            entry.deadline = max(entry.deadline, now + entry.timeout_s)
         entry.handler(result, now)
 
     def time_out(self, now: float) -> None:
@@ -97,9 +101,8 @@ class Outbox:
             entry = self._open.get(work)
             if entry is None:
                 continue
-            seconds = self._timeout_s(entry.stage)
             self.cancel(entry.generation)
-            entry.handler(Failed(f"{entry.stage}: no result within {seconds:g} s."), now)
+            entry.handler(Failed(f"{entry.stage}: no result within {entry.timeout_s:.0f} s."), now)
 
     def next_deadline(self) -> float | None:
         return min((w.deadline for w in self._open.values() if w.deadline is not None), default=None)
@@ -116,7 +119,3 @@ class Outbox:
     def take(self) -> list[Effect]:
         effects, self._effects = self._effects, []
         return effects
-
-    def _timeout_s(self, stage: str) -> float:
-        seconds: float = getattr(self._timeouts, f"{stage}_s")
-        return seconds

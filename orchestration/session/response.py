@@ -68,6 +68,8 @@ class Response:
         self._output_tokens = 0
         self._text_waits = False
         """Whether text came since the clauses were last cut in a hurry."""
+        self.to_a_turn = False
+        """Whether it answers a spoken turn, unasked."""
         self.started = False
         """Whether the LLM has been asked."""
         style = VoiceStyle(plan.tts_voice, core.language, plan.speed, core.defaults.seed)

@@ -152,7 +152,7 @@ class AnyOrder(RuleBasedStateMachine):
                 self.rig.transcripts.append(data.draw(st.sampled_from(["Hello.", "yeah", ""])))
             if submit.request.stage == "turn":
                 self.rig.turn_probability = data.draw(st.sampled_from([0.1, 0.9]))
-            self.scripts[submit.work] = self.rig._script(submit.request)
+            self.scripts[submit.work] = list(self.rig._script(submit.request))
         script = self.scripts[submit.work]
         for _ in range(min(count, len(script))):
             if submit.work not in self.rig.open:

@@ -308,3 +308,20 @@ def test_interim_transcripts_are_not_the_transcript() -> None:
     rig.quiet(700)
     rig.answer("stt", SttResult("Hel", final=False), SttResult("Hello.", final=True))
     assert rig.session.timeline.turns[0].transcript == "Hello."
+
+
+def test_a_cough_before_the_answer_is_heard_does_not_lose_it() -> None:
+    rig = Rig(auto=("vad", "tts"))
+    rig.hear(1000)
+    rig.quiet(600)
+    rig.answer("stt", SttResult("What time is it?"))
+    rig.hear(200)  # nothing plays yet: it is announced and interrupts
+    assert rig.done().status == "cancelled"
+    rig.quiet(600)
+    rig.answer("stt", SttResult("", rejected="no_speech"))
+    rig.answer("llm")
+    assert rig.done().status == "completed"
+    rig.hear(1000)
+    rig.quiet(600)
+    rig.answer("stt", SttResult("", rejected="no_speech"))
+    assert len(rig.prompts()) == 2, "that one was heard"
