@@ -148,7 +148,10 @@ EffectiveSession = RealtimeSession | TranscriptionSession
 
 @dataclass(frozen=True)
 class StageTimeouts:
-    """Longest wait for the next result of a stage, after its due time, in seconds (STT: beyond the length of the sound)."""
+    """Longest wait for the next result of a stage, after its due time, in seconds.
+
+    STT has the length of the sound besides.
+    """
 
     vad_s: float = 10.0
     turn_s: float = 2.0
