@@ -43,9 +43,9 @@ def resolve(
     """Raises `ClientError` where an override cannot hold."""
     output = params.audio.output if params.audio is not None else None
     voice = (output.voice if output else None) or session.audio.output.voice
-    modalities = params.output_modalities or session.output_modalities
+    modalities = session.output_modalities if params.output_modalities is None else params.output_modalities
     check_modalities(modalities, "response.output_modalities")
-    max_tokens = params.max_output_tokens or session.max_output_tokens
+    max_tokens = session.max_output_tokens if params.max_output_tokens is None else params.max_output_tokens
     check_max_tokens(max_tokens, "response.max_output_tokens")
     tools = session.tools if params.tools is None else params.tools
     check_tools([tool.name for tool in tools], "response.tools")
