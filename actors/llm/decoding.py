@@ -6,6 +6,7 @@ Imports torch: a backend imports this module when it loads.
 from __future__ import annotations
 
 import inspect
+from functools import lru_cache
 from typing import Any, Literal
 
 import torch
@@ -18,6 +19,8 @@ from actors.llm.prompt import continued
 from actors.llm.sampling import Constraint, Scores, TextPieces, next_token
 from actors.messages import LlmDone, LlmRequest, LlmText, LlmToolCall
 
+REMEMBERED_TEXTS = 8
+"""A prompt is measured, and then encoded."""
 CPU_READ_TOKENS = 64
 GPU_READ_TOKENS = 1024
 """Prompt tokens read in one step.  A cancel waits for the step that runs, and so do the other answers."""
@@ -92,6 +95,7 @@ class Decoder:
     ) -> None:
         self._model = model
         self._tokenizer = tokenizer
+        self._remembered = lru_cache(REMEMBERED_TEXTS)(self._encode)
         self._temperature, self._top_p, self._repeat_penalty = temperature, top_p, repeat_penalty
         self._device = model.get_input_embeddings().weight.device
         arguments = inspect.signature(model.forward).parameters
@@ -108,6 +112,9 @@ class Decoder:
         self._grammar_tokenizer: Any = None
 
     def encode(self, text: str) -> list[int]:
+        return list(self._remembered(text))
+
+    def _encode(self, text: str) -> list[int]:
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False)
         return ids
 
