@@ -39,13 +39,20 @@ class Speech:
 
 
 class Run:
-    """One call of the model that another thread may stop."""
+    """The calls of the model for one clause, which another thread may stop."""
 
     def __init__(self) -> None:
         import onnxruntime
 
         self.options = onnxruntime.RunOptions()
         self.stopped = False
+        self._gives_back = False
+
+    def give_memory_back(self) -> None:
+        """Free the work memory when the run ends."""
+        if not self._gives_back:
+            self._gives_back = True
+            self.options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
 
     def stop(self) -> None:
         """End the run at its next operator; safe from any thread, before, during and after it."""
@@ -89,7 +96,7 @@ class KokoroModel:
             "speed": np.array([speed], np.float32),
         }
         if len(ids) > _GIVE_BACK_PHONEMES:
-            run.options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
+            run.give_memory_back()
         try:
             samples, frames = self._session.run(["audio", _DURATIONS], feed, run.options)
         except Exception as error:
