@@ -150,14 +150,16 @@ EffectiveSession = RealtimeSession | TranscriptionSession
 class StageTimeouts:
     """Longest wait for the next result of a stage, after its due time, in seconds.
 
-    STT has the length of the sound besides.
+    STT has the length of the sound besides.  What VAD and turn detection don't say in time is decided without them.
+    The queue itself watches the others, and an answer waits there while a dead replica's model is loaded again: so
+    theirs are longer than its `give_up_s`.
     """
 
     vad_s: float = 10.0
     turn_s: float = 2.0
-    stt_s: float = 30.0
-    llm_s: float = 30.0
-    tts_s: float = 30.0
+    stt_s: float = 180.0
+    llm_s: float = 180.0
+    tts_s: float = 180.0
 
 
 @dataclass(frozen=True)
