@@ -70,6 +70,7 @@ class Gateway:
         self._ready: dict[str, asyncio.Event] = {}
         self._pools: dict[str, int] = {}
         self._http: HttpServer | None = None
+        self._stopped = asyncio.Event()
         self._sessions = Sessions(self._links, options.defaults, options.max_sessions)
 
     async def start(self) -> None:
@@ -172,6 +173,10 @@ class Gateway:
         await self._http.start()
         return self._http.address
 
+    async def stopped(self) -> None:
+        """Return after `stop`; fails when this process dies."""
+        await self._stopped.wait()
+
     async def stop(self, drain_s: float = 0.0) -> None:
         """Drain for at most `drain_s`, then end every session."""
         await self._sessions.drain(drain_s)
@@ -181,6 +186,7 @@ class Gateway:
             await self._http.stop()
         for link in self._links.values():
             link.stop()
+        self._stopped.set()
 
 
 def gateway_options(config: Config) -> GatewayOptions:

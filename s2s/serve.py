@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -28,11 +27,7 @@ def run(config: Config, args: argparse.Namespace) -> int:
             print(f"error: {error.cause}", file=sys.stderr)
             return 1
         _tell(address, system.startup_s)
-        try:
-            signal.pause()
-        finally:
-            _end(gateway, config.server.drain_s)
-    return 0
+        return _until_told(gateway, config.server.drain_s)
 
 
 def serve_options(config: Config) -> ServeOptions:
@@ -83,8 +78,18 @@ def _tell(address: str, startup_s: float) -> None:
     print("  Ctrl-C ends it.", flush=True)
 
 
-def _end(gateway: Any, drain_s: float) -> None:
+def _until_told(gateway: Any, drain_s: float) -> int:
+    """Serve until Ctrl-C or SIGTERM, then let running answers finish; another Ctrl-C does not wait for them."""
+    try:
+        ray.get(gateway.stopped.remote())
+    except KeyboardInterrupt:
+        print(f"ending: running answers have {drain_s:g} s to finish", file=sys.stderr, flush=True)
+    except ray.exceptions.RayActorError as error:
+        print(f"error: the gateway died: {error}", file=sys.stderr)
+        return 1
     try:
         ray.get(gateway.stop.remote(drain_s), timeout=drain_s + 10)
-    except ray.exceptions.RayActorError:
-        return
+    except (ray.exceptions.RayActorError, ray.exceptions.GetTimeoutError) as error:
+        print(f"error: the gateway did not end cleanly: {error}", file=sys.stderr)
+        return 1
+    return 0
