@@ -168,7 +168,7 @@ class Session:
             case InputAudioBufferClear():
                 self._listener.clear()
             case SessionUpdate():
-                self._update(event)
+                self._update(event, now)
             case ConversationItemCreate():
                 self._create_item(event, now)
             case ConversationItemRetrieve(item_id=item_id):
@@ -185,12 +185,14 @@ class Session:
             case _:
                 self._answers.output.clear(now)
 
-    def _update(self, event: SessionUpdate) -> None:
+    def _update(self, event: SessionUpdate, now: float) -> None:
         settings = self._core.settings
         before = settings.turn_detection
         settings.update(event.session, self._core.audio_sent)
         if settings.turn_detection != before:
             self._listener.configure()
+            if self._answers.last_done_at is not None:
+                self._answers.last_done_at = now  # an idle timeout counts from when it is set
         self._core.outbox.send(SessionUpdated(session=settings.session))
 
     def _create_item(self, event: ConversationItemCreate, now: float) -> None:

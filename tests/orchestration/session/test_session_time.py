@@ -41,6 +41,17 @@ def test_after_a_silence_the_machine_speaks_first() -> None:
     ]
 
 
+def test_an_idle_time_out_counts_from_when_it_is_set() -> None:
+    rig = Rig()
+    rig.create()
+    rig.wait(60)
+    rig.update(audio={"input": {"turn_detection": {"type": "server_vad", "idle_timeout_ms": 5000}}})
+    rig.wait(4)
+    assert not rig.of(ev.InputAudioBufferTimeoutTriggered)
+    rig.wait(1)
+    assert rig.of(ev.InputAudioBufferTimeoutTriggered)
+
+
 def test_speech_puts_the_idle_time_out_off() -> None:
     rig = idle_rig()
     rig.create()
