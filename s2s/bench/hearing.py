@@ -36,14 +36,14 @@ class Heard:
 class Ear:
     """A speech recogniser in this process."""
 
-    def __init__(self, threads: int = 2) -> None:
-        """Load it; raises `AssetError`."""
+    def __init__(self) -> None:
+        """Load it, for one thread: a replacement may be loading beside it.  Raises `AssetError`."""
         from transformers.models.whisper.english_normalizer import EnglishTextNormalizer
 
         from actors.stt.whisper import Whisper, WhisperOptions
 
         self._whisper = Whisper(WhisperOptions(model_name=LISTENER))
-        self._whisper.load("cpu", "auto", threads)
+        self._whisper.load("cpu", "auto", threads=1)
         self._normalize = EnglishTextNormalizer({})
 
     def transcribe(self, pcm: Pcm16, rate_hz: int) -> str:

@@ -81,7 +81,7 @@ def test_recordings_are_understood(conversation: Asked) -> None:
 
 
 def test_each_answer_can_be_heard_back_whole(conversation: Asked) -> None:
-    ear = Ear(threads=1)
+    ear = Ear()
     for turn in conversation.report["turns"]:
         sound, rate_hz = soundfile.read(turn["output"], dtype="int16")
         heard = ear.check(turn["answer"], sound, rate_hz)

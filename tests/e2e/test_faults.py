@@ -16,8 +16,7 @@ pytestmark = pytest.mark.e2e
 
 @pytest.fixture(scope="module")
 def trial() -> Iterator[Trial]:
-    ear = Ear(threads=1)
-    with started(load([("profile", "embedded")]), ear) as trial:
+    with started(load([("profile", "embedded")]), Ear()) as trial:
         yield trial
 
 

@@ -56,8 +56,11 @@ class Program:
         self._until(lambda: len(self.processes()) >= count, f"to have {count} processes")
 
     def signal(self, number: int) -> int:
-        """Send it and wait; the exit code."""
-        self._process.send_signal(number)
+        """Send it as a terminal or a service manager does, and wait; the exit code."""
+        if number == signal.SIGINT:
+            os.killpg(self.pid, number)
+        else:
+            os.kill(self.pid, number)
         return self._process.wait(PATIENCE_S)
 
     def processes(self) -> list[psutil.Process]:
