@@ -14,6 +14,9 @@ DEFAULT_INSTRUCTIONS = (
     "Answer in one to three short spoken sentences, without lists or markup."
 )
 
+DEFAULT_VOICE = "default"
+"""The voice that the TTS backend is set to, whichever that is."""
+
 
 class Pcm(msgspec.Struct, tag_field="type", tag="audio/pcm"):
     """16-bit little endian samples; 16 kHz only where the server allows it."""
@@ -203,7 +206,7 @@ class SessionDefaults:
 
     model: str = "s2s"
     instructions: str = DEFAULT_INSTRUCTIONS
-    voice: str = "default"
+    voice: str = DEFAULT_VOICE
     voices: Mapping[str, str] = field(default_factory=dict)
     """Names that clients use (OpenAI's) to the TTS backend's; others pass unchanged."""
     session: Mapping[str, Any] = field(default_factory=dict)

@@ -6,7 +6,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from actors.messages import Tool as LlmTool
-from orchestration.session.config import AudioFormat, FunctionChoice, RealtimeSession, SessionDefaults, Tool
+from orchestration.session.config import (
+    DEFAULT_VOICE,
+    AudioFormat,
+    FunctionChoice,
+    RealtimeSession,
+    SessionDefaults,
+    Tool,
+)
 from orchestration.session.conversation import Conversation, Entry, entry_of
 from orchestration.session.errors import ClientError
 from orchestration.session.events import ResponseParams
@@ -22,8 +29,8 @@ class Plan:
     modality: Literal["text", "audio"]
     voice: str
     """As the client names it."""
-    tts_voice: str
-    """As the TTS backend names it."""
+    tts_voice: str | None
+    """As the TTS backend names it; None: its default."""
     speed: float
     format: AudioFormat
     tools: list[LlmTool]
@@ -60,7 +67,7 @@ def resolve(
         instructions=session.instructions if params.instructions is None else params.instructions,
         modality=modalities[0],
         voice=voice,
-        tts_voice=defaults.voices.get(voice, voice),
+        tts_voice=defaults.voices.get(voice, None if voice == DEFAULT_VOICE else voice),
         speed=session.audio.output.speed,
         format=(output.format if output else None) or session.audio.output.format,
         tools=[LlmTool(tool.name, tool.description, tool.parameters) for tool in tools],
