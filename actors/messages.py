@@ -169,6 +169,8 @@ class LlmRequest(msgspec.Struct, frozen=True, array_like=True, tag="llm"):
     delivered: str = ""
     """Text of this answer that has been delivered: generation goes on after it, and it is not sent again."""
     delivered_tokens: int = 0
+    delivered_calls: list[LlmToolCall] = []
+    """Calls of this answer that have been delivered after that text: they are not made again."""
 
     def resumed(self, delivered: Sequence[Result]) -> LlmRequest:
         text = [result for result in delivered if isinstance(result, LlmText)]
@@ -176,6 +178,8 @@ class LlmRequest(msgspec.Struct, frozen=True, array_like=True, tag="llm"):
             self,
             delivered=self.delivered + "".join(piece.text for piece in text),
             delivered_tokens=self.delivered_tokens + sum(piece.tokens for piece in text),
+            delivered_calls=self.delivered_calls
+            + [each for each in delivered if isinstance(each, LlmToolCall)],
         )
 
 

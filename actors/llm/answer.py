@@ -57,17 +57,19 @@ class Answer:
         self._left = wanted - request.delivered_tokens
         """Tokens that may yet be decoded."""
         self._raw = request.delivered
-        delivered_tokens = count(request.delivered) if request.delivered else 0
+        for call in request.delivered_calls:
+            self._raw += ("\n" if self._raw else "") + tools.written(call.name, call.arguments)
+        self._calls = len(request.delivered_calls)
+        delivered_tokens = count(self._raw) if self._raw else 0
         reserve = min(max(self._left, 1), context_tokens // MIN_ANSWER_SHARE)
         self.fitted: Fitted = fit(
             template, request.messages, self._shown, context_tokens - delivered_tokens - reserve, count
         )
         self._context_left = context_tokens - count(self.fitted.text) - delivered_tokens
         self._position = request.delivered_tokens
-        self._in_call = bool(self._forced)
+        self._in_call = bool(self._forced) and not self._calls
         if self._in_call:
             self._raw += tools.OPENING + "\n"
-        self._calls = 0
         self._visible = tools.VisibleText()
         self._call_text = ""
         self._pending_tokens = 0
@@ -77,7 +79,9 @@ class Answer:
         self._first_segment = True
         self.wants_more = True
         self.done: LlmDone | None = None
-        if self._left <= 0:
+        if self._forced and self._calls:
+            self._finish("tool_calls")
+        elif self._left <= 0:
             self._finish("length")
 
     def segment(self) -> Segment:

@@ -137,3 +137,17 @@ def test_usage_counts_the_prompt_once() -> None:
 def test_a_request_without_messages_is_refused() -> None:
     with pytest.raises(BadPrompt, match="no messages"):
         answer(LlmRequest([]))
+
+
+def test_a_call_that_was_delivered_is_not_made_again() -> None:
+    lost = LlmRequest(USER, tools=[TOOL]).resumed([LlmText("Off."), LlmToolCall("go", '{"far": true}')])
+    it = answer(lost)
+    assert it.segment().prefix == f"Off.\n<tool_call>\n{CALL}\n</tool_call>"
+    assert list(decode(it, [[""]])) == [LlmDone("tool_calls", output_tokens=2)]
+
+
+def test_a_forced_call_that_was_delivered_ends_the_answer() -> None:
+    lost = LlmRequest(USER, tools=[TOOL], tool_choice="function:go").resumed(
+        [LlmToolCall("go", '{"far": true}')]
+    )
+    assert answer(lost).done == LlmDone("tool_calls")
