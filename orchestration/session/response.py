@@ -70,8 +70,6 @@ class Response:
         """Whether text came since the clauses were last cut in a hurry."""
         self.to_a_turn = False
         """Whether it answers a spoken turn, unasked."""
-        self.started = False
-        """Whether the LLM has been asked."""
         style = VoiceStyle(plan.tts_voice, core.language, plan.speed, core.defaults.seed)
         allowance = None
         if speculative:
@@ -81,7 +79,6 @@ class Response:
 
     def generate(self, messages: list[Message], tool_choice: str, now: float) -> None:
         """Ask the LLM."""
-        self.started = True
         self.record.mark("llm_start", now)
         plan = self.plan
         request = LlmRequest(
@@ -115,6 +112,8 @@ class Response:
                 heard = self._core.playback.heard_ms(self._message.item.id, now)
             spoken.heard_ms = heard
         self._finish("cancelled", StatusDetails("cancelled", reason), now)
+        if self._message is not None and reason == "turn_detected":
+            self._message.keep_heard()
 
     def fail(self, code: str, message: str, now: float) -> None:
         spoken = self._voice.record
@@ -231,8 +230,6 @@ class Response:
         if self._message is not None:
             item_status: ItemStatus = "completed" if status == "completed" else "incomplete"
             self._message.close(item_status, now)
-            if details is not None and details.reason == "turn_detected":
-                self._message.keep_heard()
         self._gate.do(lambda at: self._end(details, at), now)
 
     def _end(self, details: StatusDetails | None, now: float) -> None:

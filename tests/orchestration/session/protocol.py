@@ -74,6 +74,11 @@ class Protocol:
                 assert all(item.closed for item in watched.items.values())
                 assert [item.id for item in response.output] == list(watched.items)
                 assert response.usage is not None
+                for item in response.output:
+                    if isinstance(item, MessageItem):
+                        part = item.content[0]
+                        written = part.transcript if isinstance(part, OutputAudio) else part.text
+                        assert written == watched.items[item.id].text
                 if response.status == "failed":
                     assert self.failures_allowed, response.status_details
                     assert response.status_details.error.message

@@ -217,6 +217,9 @@ def test_rule_8_barge_in_stops_the_answer_and_keeps_what_was_heard() -> None:
     assert response.id in rig.cancelled
     rig.quiet(700)
     assert told(rig.prompts()[-1])[2] == ("assistant", "One two")
+    (retrieved,) = rig.send(ev.ConversationItemRetrieve(item_id=response.output[0].id))
+    assert retrieved.item.content[0].transcript == "One two"
+    assert response.output[0].content[0].transcript == "One two three four. Five six seven eight."
 
 
 def test_rule_8_speech_after_the_answer_was_sent_also_cuts_what_was_not_heard() -> None:
