@@ -49,7 +49,8 @@ class Resampler:
         out = self._stream.resample_chunk(samples.astype(np.float32), last=last)
         if last:
             self._stream.clear()
-        return np.clip(np.rint(out), -32768, 32767).astype(np.int16)
+        rounded: Pcm16 = np.clip(np.rint(out), -32768, 32767).astype(np.int16)
+        return rounded
 
 
 class Decoder:
