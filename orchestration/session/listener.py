@@ -43,6 +43,12 @@ class _Commit:
 
 
 class Listener:
+    """The input buffer and the turns in it.
+
+    An item whose sound proves to hold no words stays where it is with an empty transcript: the client has been told of
+    it.  It is not answered, and no prompt has it.
+    """
+
     def __init__(self, core: Core, answers: Answers, transcripts: Transcripts) -> None:
         self._core = core
         self._answers = answers
