@@ -36,6 +36,8 @@ class Held:
     rank: int
     due: float
     request: Request
+    number: int
+    """Of the delivery that it came with."""
     received_at: float
     index: int = 0
     """Index of the next result."""
@@ -57,8 +59,13 @@ class _Word:
     due: float | None
     """None: drop them."""
 
-    def names(self, item: Item | Held) -> bool:
-        return item.session == self.session and self.generation in (None, item.generation)
+    def names(self, item: Item | Held, number: int) -> bool:
+        """Whether it is about `item`, which came with delivery `number`."""
+        return (
+            number <= self.number
+            and item.session == self.session
+            and self.generation in (None, item.generation)
+        )
 
 
 @dataclass(slots=True)
@@ -163,7 +170,7 @@ class Inbox:
         state = self._source(source)
         word = _Word(number, session, generation, now + due_in_s)
         for held in (*self._waiting.values(), *self._running.values()):
-            if held.key.source == source and word.names(held):
+            if held.key.source == source and word.names(held, held.number):
                 self._counts.promoted += 1
                 held.rank, held.due = int(Rank.CONFIRMED), now + due_in_s
         if number > state.seen:
@@ -227,14 +234,14 @@ class Inbox:
         stop = self._remove(lambda held: held.key in known) if known else []
         rank, due = item.rank, now + item.due_in_s
         for word in state.words:
-            if number <= word.number and word.names(item):
+            if word.names(item, number):
                 if word.due is None:
                     self._counts.cancelled += 1
                     return stop
                 self._counts.promoted += 1
                 rank, due = int(Rank.CONFIRMED), word.due
         assert not isinstance(item.payload, Reference), "references are fetched before the inbox"
-        held = Held(key, item.session, item.generation, rank, due, item.payload, now)
+        held = Held(key, item.session, item.generation, rank, due, item.payload, number, now)
         if isinstance(held.request, SttRequest) and held.request.interim:
             self._replace_interim(state, held)
         self._waiting[key] = held
@@ -257,7 +264,7 @@ class Inbox:
         state = self._source(source)
         if word.number > state.seen:
             state.words.append(word)
-        return self._remove(lambda held: held.key.source == source and word.names(held))
+        return self._remove(lambda held: held.key.source == source and word.names(held, held.number))
 
     def _remove(self, chosen: Callable[[Held], bool]) -> list[Key]:
         """Drop the chosen items; returns those that were running."""

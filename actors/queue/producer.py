@@ -35,6 +35,7 @@ class Producer:
         self._waiting: dict[int, Entry] = {}
         self._bound: dict[int, Entry] = {}
         self._replicas: dict[str, Bound] = {}
+        self._retired: dict[str, Bound] = {}
         self._lost: set[str] = set()
         self._version = -1
         self._sessions: dict[str, int] = {}
@@ -54,14 +55,14 @@ class Producer:
         for name, max_batch in replicas.items():
             if name in self._lost:
                 continue
-            replica = self._replicas.setdefault(name, Bound(name, max_batch, sign_at=now))
+            replica = self._replicas.get(name) or self._retired.pop(name, Bound(name, max_batch, sign_at=now))
+            self._replicas[name] = replica
             replica.max_batch = max_batch
             replica.in_pool = True
         for name, replica in list(self._replicas.items()):
             if name not in replicas:
                 replica.in_pool = False
-                if not replica.has:
-                    del self._replicas[name]
+                self._retire(replica)
 
     def submit(
         self,
@@ -172,6 +173,7 @@ class Producer:
         if state is not None and state.in_flight:
             state.in_flight = False
             state.pace.answered(now - state.sent_at)
+            self._retire(state)
         return self.returned(returns, now)
 
     def returned(self, returns: Returns, now: float) -> list[Outcome]:
@@ -417,9 +419,13 @@ class Producer:
         replica = self._replicas.get(entry.replica or "")
         if replica is not None:
             replica.has.discard(entry.id)
-            if not replica.in_pool and not replica.has:
-                del self._replicas[replica.id]
+            self._retire(replica)
         entry.replica = None
+
+    def _retire(self, replica: Bound) -> None:
+        """Let go of a replica that left the pool and has nothing; its counts go on, should it come back."""
+        if not (replica.in_pool or replica.has or replica.in_flight):
+            self._retired[replica.id] = self._replicas.pop(replica.id)
 
     def _clear_suspect(self, entry: Entry) -> None:
         replica = self._replicas.get(entry.replica or "")

@@ -114,6 +114,16 @@ def test_a_cancel_that_overtakes_its_delivery_is_remembered_until_that_has_come(
     assert ids(inbox) == [2, 4], "later deliveries of the generation are wanted again"
 
 
+def test_a_cancel_that_its_successors_overtook_leaves_them_alone() -> None:
+    inbox = Inbox(8)
+    inbox.receive("g", 1, [item(1, 9.0, Rank.SPECULATIVE)], 0.0)
+    inbox.receive("g", 2, [item(2, 9.0, Rank.SPECULATIVE)], 0.0)
+    inbox.promote("g", "s", "1", 0.0, 1, 0.0)
+    assert inbox.figures(0.0).promoted == 1
+    inbox.cancel("g", "s", "1", 1)
+    assert ids(inbox) == [2]
+
+
 def test_a_promotion_reaches_what_waits_runs_and_has_yet_to_come() -> None:
     inbox = Inbox(1)
     inbox.receive("g", 1, [item(1, 9.0, Rank.SPECULATIVE), item(2, generation="2")], 0.0)

@@ -414,6 +414,20 @@ def test_a_replica_that_left_the_pool_finishes_what_it_has_and_gets_no_more() ->
     assert producer.replicas == frozenset()
 
 
+def test_a_replica_that_comes_back_to_the_pool_is_counted_on() -> None:
+    producer = make({"a": 8})
+    submit(producer, 1)
+    outgoing = only(producer)
+    producer.returned(Returns("a", 8, [result(outgoing, 0, SttResult("done"))]), 0.0)
+    producer.set_pool(2, {}, 0.0)
+    assert producer.replicas == {"a"}, "its answer is still to come"
+    credit(producer, "a", 8)
+    assert producer.replicas == frozenset()
+    producer.set_pool(3, {"a": 8}, 0.0)
+    submit(producer, 2)
+    assert only(producer).number == 2
+
+
 def test_a_replica_that_holds_work_and_gives_no_sign_is_stuck() -> None:
     producer = make(stage_timeout_s=10.0)
     assert producer.stuck(100.0) == []
