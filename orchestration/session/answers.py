@@ -60,14 +60,12 @@ class Answers:
         """A response that the client asked for, or that a turn calls for; raises `ClientError`."""
         session = self._answering_session()
         plan = resolve(session, params, self._core.defaults, self._core.conversation)
-        self.unheard = None
-        if plan.in_conversation and self.active is not None:
-            raise ClientError(
-                "conversation_already_has_active_response",
-                f"The conversation has an active response already: {self.active.id}. "
-                "Wait until it is done, or cancel it.",
-            )
-        self.drop_speculation()
+        if plan.in_conversation:
+            self._check_free()
+            self.unheard = None
+            self.drop_speculation()
+        elif len(self._beside) >= self._core.defaults.limits.responses_beside:
+            raise ClientError("too_many_responses", "Too many responses run out of band; wait for one.")
         turn = record or self._core.timeline.unanswered()
         response = Response(self._core, plan, self.output, turn, now, self._finished)
         response.to_a_turn = record is not None
@@ -177,6 +175,14 @@ class Answers:
         if self.draining:
             raise ClientError("server_draining", "The server is shutting down: no new responses.")
         return session
+
+    def _check_free(self) -> None:
+        if self.active is not None:
+            raise ClientError(
+                "conversation_already_has_active_response",
+                f"The conversation has an active response already: {self.active.id}. "
+                "Wait until it is done, or cancel it.",
+            )
 
     def _adopt(self, response: Response) -> None:
         if response.plan.in_conversation:

@@ -177,6 +177,8 @@ class Limits:
     """Audio in the input buffer that has not been committed."""
     items: int = 10_000
     """Items in the conversation."""
+    responses_beside: int = 16
+    """Responses out of band at a time."""
     prompt_characters: int = 24_000
     """Longest history in a prompt; beyond it the oldest turns are left out."""
     tool_rounds: int = 8

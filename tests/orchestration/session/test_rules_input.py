@@ -9,7 +9,7 @@ from session_rig import Rig, sound, told
 
 from actors.messages import SttRequest, SttResult, VadRequest
 from orchestration.session import events as ev
-from orchestration.session.config import SessionDefaults
+from orchestration.session.config import Limits, SessionDefaults
 from orchestration.session.items import InputAudio, InputText, MessageItem
 
 
@@ -308,6 +308,13 @@ def test_rule_10_it_may_run_beside_the_conversations_response() -> None:
     rig.answer("llm")
     rig.answer("llm")
     assert len(rig.waiting("tts")) == 4
+
+
+def test_rule_10_not_without_end() -> None:
+    rig = Rig(SessionDefaults(limits=Limits(responses_beside=2)), auto=())
+    for _ in range(3):
+        rig.create(conversation="none")
+    assert rig.errors() == ["too_many_responses"]
 
 
 def test_rule_10_items_of_the_conversation_by_reference() -> None:
