@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ class Window:
     logprob: float = 0.0
     text: str = ""
     rejected: str | None = None
+    decoded: bool = False
     words: list[Word] = field(default_factory=list)
 
 
@@ -34,6 +36,15 @@ class Utterance:
     """None: to be detected."""
     windows: list[Window] = field(default_factory=list)
     left: int = 0
+
+    def so_far(self) -> SttResult:
+        """What the windows heard up to the first that is not decoded yet."""
+        heard = [
+            window.text
+            for window in takewhile(lambda each: each.decoded, self.windows)
+            if not window.rejected
+        ]
+        return SttResult(" ".join(heard), final=False, language=self.language)
 
     def result(self) -> SttResult:
         """The whole transcript: what its windows heard, without those in which nobody spoke."""

@@ -168,7 +168,8 @@ class Whisper:
         return int(parameters * bytes_each) + options.max_batch * WORK_BYTES_PER_UTTERANCE
 
     def transcribe(self, batch: Batch[SttRequest]) -> Iterator[tuple[Key, SttResult | Failed]]:
-        """Yield the transcript of each utterance, as soon as it is decoded.
+        """Yield the transcript of each utterance, as soon as it is decoded; of a long one, after each window, what
+        has been heard so far (which also shows that the work goes on).
 
         A cancelled utterance gets none: its decoding stops at the next token, its encoding after the forward it is in.
         """
@@ -189,8 +190,8 @@ class Whisper:
             self._decode(live, batch)
             torch_device.release(self._device)
             for utterance in dict.fromkeys(window.utterance for window in live):
-                if utterance.left == 0 and not batch.cancelled(utterance.key):
-                    yield utterance.key, utterance.result()
+                if not batch.cancelled(utterance.key):
+                    yield utterance.key, utterance.result() if utterance.left == 0 else utterance.so_far()
 
     def _problem(self, request: SttRequest) -> str | None:
         """What is wrong with `request`, in words."""
@@ -342,6 +343,7 @@ class Whisper:
         window.rejected = gates.rejection(text, found.logprob, found.no_speech, found.ended == "loop")
         if window.rejected is None:
             window.text, window.tokens = text, found.tokens
+        window.decoded = True
         window.utterance.left -= 1
 
     def _words(self, window: Window, hidden: Tensor) -> list[Word]:

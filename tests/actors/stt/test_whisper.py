@@ -50,7 +50,10 @@ def test_a_silent_utterance_costs_no_forward() -> None:
 def test_a_long_utterance_is_heard_in_windows_and_joined() -> None:
     whisper = backend()
     script = Script(whisper, said(1, 2), said(5), said(6))
-    ((long,), (short,)) = run(whisper.transcribe, [request(50, language="en"), request(3, language="en")])
+    ((so_far, long), (short,)) = run(
+        whisper.transcribe, [request(50, language="en"), request(3, language="en")]
+    )
+    assert so_far == SttResult("w1 w2", final=False, language="en")
     assert (long.text, short.text) == ("w1 w2 w5", "w6")
     assert [positions for _, positions in script.windows] == [1500, 1500, 500]
 
@@ -58,7 +61,7 @@ def test_a_long_utterance_is_heard_in_windows_and_joined() -> None:
 def test_a_window_in_which_nobody_spoke_leaves_the_rest() -> None:
     whisper = backend()
     Script(whisper, said(), said(5))
-    ((result,),) = run(whisper.transcribe, [request(50, language="en")])
+    ((_, result),) = run(whisper.transcribe, [request(50, language="en")])
     assert (result.text, result.rejected) == ("w5", None)
 
 
