@@ -14,7 +14,17 @@ from orchestration.cluster_settings import RaySettings
 
 log = logging.getLogger(__name__)
 
-_SYSTEM_CONFIG = {"enable_metrics_collection": False, "prestart_worker_first_driver": False}
+_SYSTEM_CONFIG = {
+    "enable_metrics_collection": False,
+    "prestart_worker_first_driver": False,
+    "agent_register_timeout_ms": 120_000,
+    "enable_pipe_based_agent_to_parent_health_check": True,
+}
+START_ATTEMPTS = 2
+
+
+class RayStartError(RuntimeError):
+    """Ray could not be started, or the cluster not be joined."""
 
 
 def will_join(settings: RaySettings) -> bool:
@@ -35,7 +45,7 @@ def ray_running(
     _prepare()
     if will_join(settings):
         address = settings.address or os.environ["RAY_ADDRESS"]
-        with _own_sigterm():
+        with _connecting(f"joined at {address}"):
             ray.init(address=address, log_to_driver=False, logging_level="warning")
         try:
             yield
@@ -52,16 +62,7 @@ def ray_running(
         log.warning("ended %d processes that an earlier run left behind", ended)
     own = OwnProcesses(folder)
     try:
-        with _own_sigterm():
-            ray.init(
-                include_dashboard=False,
-                object_store_memory=settings.object_store_mb * 1_000_000,
-                num_cpus=num_cpus,
-                num_gpus=num_gpus,
-                log_to_driver=False,
-                logging_level="warning",
-                _system_config=dict(_SYSTEM_CONFIG),
-            )
+        _start_here(settings, num_cpus, num_gpus)
         own.settle()
         yield
     finally:
@@ -69,19 +70,45 @@ def ray_running(
         own.end()
 
 
+def _start_here(settings: RaySettings, num_cpus: float | None, num_gpus: int | None) -> None:
+    """Start Ray; once more where it failed, as Ray gives its parts 30 s, which a busy machine may exceed."""
+    import ray
+
+    for attempt in range(START_ATTEMPTS):
+        try:
+            with _connecting("started on this machine"):
+                ray.init(
+                    include_dashboard=False,
+                    object_store_memory=settings.object_store_mb * 1_000_000,
+                    num_cpus=num_cpus,
+                    num_gpus=num_gpus,
+                    log_to_driver=False,
+                    logging_level="warning",
+                    _system_config=dict(_SYSTEM_CONFIG),
+                )
+            return
+        except RayStartError as error:
+            ray.shutdown()
+            if attempt == START_ATTEMPTS - 1:
+                raise
+            log.warning("%s; trying once more", error)
+
+
 @contextmanager
-def _own_sigterm() -> Iterator[None]:
-    """Keep this program's SIGTERM handler: Ray puts one in its place that aborts, and nothing would be stopped."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
+def _connecting(what: str) -> Iterator[None]:
+    """Name Ray's failures, and keep this program's SIGTERM handler: Ray puts one in its place that aborts, and nothing
+    would be stopped."""
+    main = threading.current_thread() is threading.main_thread()
     before = signal.getsignal(signal.SIGTERM)
     try:
         yield
     except SystemExit:
         raise KeyboardInterrupt from None  # what Ray makes of a SIGTERM while it starts
+    except Exception as error:
+        raise RayStartError(f"Ray could not be {what}: {error}") from error
     finally:
-        signal.signal(signal.SIGTERM, before)
+        if main:
+            signal.signal(signal.SIGTERM, before)
 
 
 def _prepare() -> None:

@@ -13,6 +13,12 @@ class RaySettings:
         default=None,
         metadata={"help": "join this Ray cluster (auto, host:port, ray://…) instead of starting one"},
     )
+    cluster_file: str | None = field(
+        default=None,
+        metadata={
+            "help": "cluster file whose node types count as available; default: the one that `ray up` left here"
+        },
+    )
     object_store_mb: int = field(
         default=256, metadata={"help": "size of the object store of a Ray started here, in MB"}
     )

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from orchestration.asks import parse_bytes
+from orchestration.cluster import will_join
+from orchestration.cluster_settings import RaySettings
 from orchestration.inventory import Gpu, Inventory, Node, ray_nodes
 
 BOOTSTRAP_FILE = Path("~/ray_bootstrap_config.yaml")
@@ -17,11 +19,18 @@ GPU_MEMORY_LABEL = "s2s-gpu-memory"
 """Our label of a node type: memory of each of its GPUs, such as 24GB, which Ray doesn't know before it runs."""
 
 
-def ray_inventory(cluster_file: str | None = None) -> Inventory:
-    """The nodes of the connected Ray cluster, and those that `cluster_file` (None: the head's own) lets it add."""
+def ray_inventory(cluster_file: Path | None = None) -> Inventory:
+    """The nodes of the connected Ray, and those that `cluster_file` lets it add (None: it can add none)."""
     present = ray_nodes()
-    cluster = read_cluster_file(Path(cluster_file) if cluster_file else BOOTSTRAP_FILE)
+    cluster = read_cluster_file(cluster_file) if cluster_file else {}
     return Inventory((*present, *pending_nodes(cluster, present)))
+
+
+def cluster_file(settings: RaySettings) -> Path | None:
+    """The cluster file of a joined cluster; None where Ray is started here."""
+    if not will_join(settings):
+        return None
+    return Path(settings.cluster_file) if settings.cluster_file else BOOTSTRAP_FILE
 
 
 def read_cluster_file(path: Path) -> Mapping[str, Any]:

@@ -84,9 +84,10 @@ def make_plan(asks: Sequence[Ask], inventory: Inventory) -> Plan:
 def extend(plan: Plan, inventory: Inventory, stage: str, name: str) -> Slot:
     """A place for one replica of `stage` more, called `name`, beside what `plan` holds.  Raises `PlacementError`."""
     uses = [NodeUse.empty(node) for node in inventory.nodes]
+    there = {use.node.name: use for use in uses}
     for slot in plan.slots:
-        use = next(use for use in uses if use.node.name == slot.node)
-        _take(use, plan.ask(slot.stage), slot)
+        if slot.node in there:
+            _take(there[slot.node], plan.ask(slot.stage), slot)
     ask = plan.ask(stage)
     wanted = parse_device(ask.device)
     grown = DeviceAsk(wanted[0].kind) if len(wanted) == 1 else wanted[len(plan.of(stage)) % len(wanted)]

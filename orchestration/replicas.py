@@ -145,6 +145,12 @@ class Replicas:
         due = [r for r in self._all if r.state == "waiting" and r.retry_at_s <= now_s]
         return [] if self._stopped else [self._start(replica) for replica in due]
 
+    def move(self, name: str, slot: Slot) -> None:
+        """`name` is to run in `slot`, as the node that it was on is gone."""
+        replica = self._find(name)
+        if replica is not None:
+            replica.slot = slot
+
     def grow(self, slot: Slot) -> list[Action]:
         """One serving replica more, in `slot`."""
         replica = Replica(slot, slot.name, "loading")

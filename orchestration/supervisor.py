@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, TypedDict
 
 from orchestration.asks import Ask
 from orchestration.groups import Group, plan_groups, replica_options, single_group
-from orchestration.placement import Plan, Slot, extend
+from orchestration.node_types import ray_inventory
+from orchestration.placement import PlacementError, Plan, Slot, extend
 from orchestration.replicas import Action, Drain, End, Publish, Replicas, Start, Wake
 
 GROUP_TIMEOUT_S = 60.0
@@ -68,7 +70,8 @@ class _Running:
 class Supervisor:
     """Starts, watches, replaces and ends the replicas of a plan.  An actor: `start_supervisor`."""
 
-    def __init__(self) -> None:
+    def __init__(self, cluster_file: Path | None = None) -> None:
+        self._cluster_file = cluster_file
         self._plan = Plan((), ())
         self._replicas = Replicas(())
         self._running: dict[str, _Running] = {}
@@ -165,11 +168,7 @@ class Supervisor:
 
     async def grow(self, stage: str) -> str:
         """Start one replica of `stage` more, in a group of its own; returns its name.  Raises `PlacementError`."""
-        from dataclasses import replace
-
-        from orchestration.node_types import ray_inventory
-
-        inventory = await asyncio.to_thread(ray_inventory)
+        inventory = await asyncio.to_thread(ray_inventory, self._cluster_file)
         taken = {slot.name for slot in self._plan.slots}
         number = next(n for n in range(len(taken) + 1) if f"{stage}-{n}" not in taken)
         slot = extend(self._plan, inventory, stage, f"{stage}-{number}")
@@ -217,6 +216,11 @@ class Supervisor:
     async def _start(self, slot: Slot, name: str) -> None:
         """Start the process `name`, load its model, and enter the outcome."""
         ask = self._plan.ask(slot.stage)
+        try:
+            slot = await self._place_again(slot, name)
+        except (PlacementError, StageFailedError) as error:
+            self._lost(name, str(error))
+            return
         handle = self._create(slot, name, ask)
         running = _Running(slot, handle, asyncio.ensure_future(self._watch(name, handle)))
         self._running[name] = running
@@ -226,6 +230,22 @@ class Supervisor:
             self._lost(name, _cause(error))
             return
         self._carry_out(self._replicas.loaded(name))
+
+    async def _place_again(self, slot: Slot, name: str) -> Slot:
+        """`slot` itself, or another place for it where its node is gone."""
+        import ray
+
+        nodes = await asyncio.to_thread(ray.nodes)
+        if slot.node_id is None or any(n["Alive"] and n["NodeID"] == slot.node_id for n in nodes):
+            return slot
+        inventory = await asyncio.to_thread(ray_inventory, self._cluster_file)
+        others = replace(self._plan, slots=tuple(s for s in self._plan.slots if s.name != slot.name))
+        moved = replace(extend(others, inventory, slot.stage, slot.name), standby=slot.standby)
+        self._forget_group(slot.name)
+        await self._reserve(single_group(moved, self._plan.ask(slot.stage)), others)
+        self._plan = replace(others, slots=(*others.slots, moved))
+        self._replicas.move(name, moved)
+        return moved
 
     def _create(self, slot: Slot, name: str, ask: Ask) -> Any:
         import ray
@@ -329,19 +349,21 @@ class Supervisor:
         self._release(running.slot)
 
     def _release(self, slot: Slot) -> None:
-        """Give back the group of a place beyond the minimum that is no longer used."""
-        import ray
-
+        """Give back a place that is no longer used."""
         if any(replica.slot.name == slot.name for replica in self._replicas.all()) or self._stopping:
             return
-        self._plan = Plan(
-            tuple(other for other in self._plan.slots if other.name != slot.name),
-            self._plan.asks,
-            self._plan.notes,
-        )
-        for group, made in [entry for entry in self._groups if list(entry[0].of) == [slot.name]]:
-            ray.util.remove_placement_group(made)
-            self._groups.remove((group, made))
+        self._plan = replace(self._plan, slots=tuple(s for s in self._plan.slots if s.name != slot.name))
+        self._forget_group(slot.name)
+
+    def _forget_group(self, slot: str) -> None:
+        """`slot` leaves its group; a group without slots is given back."""
+        from ray.util import remove_placement_group
+
+        for group, made in [entry for entry in self._groups if slot in entry[0].of]:
+            del group.of[slot]
+            if not group.of:
+                remove_placement_group(made)
+                self._groups.remove((group, made))
 
     async def _wake(self, at_s: float) -> None:
         await asyncio.sleep(max(0.0, at_s - time.monotonic()))
@@ -378,14 +400,9 @@ def _cause(error: BaseException) -> str:
     return f"{type(cause).__name__}: {(text.splitlines() or [''])[0]}"
 
 
-def start_supervisor() -> Any:
+def start_supervisor(cluster_file: Path | None = None) -> Any:
     """The supervisor as an actor of the Ray that this process is connected to; it ends with this process."""
     import ray
 
     actor = ray.remote(Supervisor)
-    return actor.options(
-        num_cpus=0,
-        max_restarts=0,
-        max_concurrency=_CONCURRENT_CALLS,
-        runtime_env={"env_vars": {"CUDA_VISIBLE_DEVICES": ""}},
-    ).remote()
+    return actor.options(num_cpus=0, max_restarts=0, max_concurrency=_CONCURRENT_CALLS).remote(cluster_file)

@@ -7,7 +7,7 @@ import json
 
 from orchestration.cluster import ray_running, will_join
 from orchestration.inventory import Inventory, local_node
-from orchestration.node_types import ray_inventory
+from orchestration.node_types import cluster_file, ray_inventory
 from s2s.asks import plan_for
 from s2s.config import Config
 from s2s.plan_view import explain, plan_json, plan_table
@@ -33,4 +33,4 @@ def inventory_for(config: Config) -> Inventory:
     if not will_join(config.ray):
         return Inventory((local_node(),))
     with ray_running(config.ray):
-        return ray_inventory()
+        return ray_inventory(cluster_file(config.ray))

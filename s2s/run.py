@@ -55,6 +55,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _carry_out(command: Command, flags: Flags, args: argparse.Namespace) -> int:
     from actors.assets import AssetError
+    from orchestration.cluster import RayStartError
     from orchestration.placement import PlacementError
     from orchestration.supervisor import StageFailedError
     from s2s.layers import load
@@ -67,7 +68,7 @@ def _carry_out(command: Command, flags: Flags, args: argparse.Namespace) -> int:
     except (ConfigError, PlacementError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    except (StageFailedError, AssetError) as error:
+    except (RayStartError, StageFailedError, AssetError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
 

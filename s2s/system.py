@@ -14,7 +14,7 @@ from typing import Any, TextIO
 
 from orchestration.cluster import ray_running, will_join
 from orchestration.inventory import Inventory, local_node
-from orchestration.node_types import ray_inventory
+from orchestration.node_types import cluster_file, ray_inventory
 from orchestration.placement import Plan
 from orchestration.supervisor import start_supervisor
 from s2s.asks import plan_for
@@ -46,10 +46,11 @@ def running(config: Config, out: TextIO | None = sys.stderr) -> Iterator[System]
     with terminating():
         if not will_join(config.ray):
             plan_for(config, Inventory((local_node(),)))
+        file = cluster_file(config.ray)
         with ray_running(config.ray):
-            plan = plan_for(config, ray_inventory())
+            plan = plan_for(config, ray_inventory(file))
             _show(plan, out)
-            supervisor = start_supervisor()
+            supervisor = start_supervisor(file)
             try:
                 _start(supervisor, plan, out)
                 yield System(config, plan, supervisor, time.monotonic() - began)

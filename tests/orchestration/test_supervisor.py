@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -100,20 +101,19 @@ def test_every_stage_is_a_process_of_its_own_and_stop_ends_all(supervisor: Any) 
 
 
 def test_the_first_failure_names_stage_backend_and_cause_and_ends_the_rest(supervisor: Any) -> None:
-    before = set(psutil.pids())
     with pytest.raises(
         StageFailedError, match=r"tts: backend '.*Fake' could not be loaded on cpu: .*no such voice"
     ):
         call(supervisor.start, plan(("tts_fails", "no such voice"), ("stt_load_s", "30")))
-    left = [pid for pid in set(psutil.pids()) - before if "Stage" in _name(pid)]
+    stages = [each for each in psutil.Process().children(recursive=True) if "ray::Stage" in _title(each)]
+    _, left = psutil.wait_procs(stages, timeout=20)
     assert not left
 
 
-def _name(pid: int) -> str:
-    try:
-        return " ".join(psutil.Process(pid).cmdline())
-    except psutil.Error:
-        return ""
+def _title(process: psutil.Process) -> str:
+    with contextlib.suppress(psutil.Error):
+        return " ".join(process.cmdline())
+    return ""
 
 
 def state_of(supervisor: Any, name: str) -> str:
