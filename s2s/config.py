@@ -81,6 +81,13 @@ class SessionSettings:
         "You are a friendly voice assistant. Answer in one or two short spoken sentences.", "system prompt"
     )
     turn_detection: str = _setting("server_vad", "server_vad, semantic_vad or none (the client commits)")
+    speculation: str = _setting(
+        "tts", "what may begin before a turn is sure to be over: off, stt, llm or tts"
+    )
+    barge_in_ms: int = _setting(
+        450, "speech in a row that interrupts an answer, ms: less is faster, more takes fewer nods for it"
+    )
+    resume_answers: bool = _setting(True, "an answer that was cut by a sound without words goes on")
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import ray
 from actors.queue.core import Figures, QueueOptions
 from actors.queue.link import Replica, StageLink
 from actors.registry import find
-from orchestration.session.config import Limits, SessionDefaults, Transcription
+from orchestration.session.config import Limits, Pace, SessionDefaults, Transcription
 from orchestration.session.events import ClientEvent, ServerEvent
 from orchestration.session.timeline import TurnRecord
 from s2s.access import Access
@@ -200,6 +200,8 @@ def gateway_options(config: Config) -> GatewayOptions:
         transcription=Transcription(model="default") if server.transcribe else None,
         language=None if session.language == "auto" else session.language,
         hears="audio" if config.stt.backend == "none" else "transcript",
+        speculation=session.speculation,  # type: ignore[arg-type]
+        pace=Pace(barge_in_ms=session.barge_in_ms),
         allow_16k=server.allow_16k,
         limits=Limits(session_s=server.max_session_s or None, idle_s=server.max_idle_s or None),
     )

@@ -294,7 +294,10 @@ def _check(config: Config) -> Config:
             raise ConfigError(f"{config.origins.get(path, 'default')}: {name}: {error}") from error
 
     check("device", "device", config.device, parse_device)
-    check("session.turn_detection", "turn_detection", config.session.turn_detection, _one_of(TURN_DETECTION))
+    session = config.session
+    check("session.turn_detection", "turn_detection", session.turn_detection, _one_of(TURN_DETECTION))
+    check("session.speculation", "speculation", session.speculation, _one_of(SPECULATION))
+    check("session.barge_in_ms", "barge_in_ms", session.barge_in_ms, _at_least(0))
     for stage in STAGES:
         wanted = config.stage(stage)
         at = f"{stage}."
@@ -309,7 +312,16 @@ def _check(config: Config) -> Config:
 
 
 TURN_DETECTION = ("server_vad", "semantic_vad", "none")
+SPECULATION = ("off", "stt", "llm", "tts")
 DTYPES = ("auto", "float32", "float16", "bfloat16")
+
+
+def _at_least(least: float) -> Check:
+    def parse(value: Any) -> None:
+        if value < least:
+            raise ValueError(f"{value!r} is less than {least}.")
+
+    return parse
 
 
 def _one_of(choices: Sequence[Any]) -> Check:

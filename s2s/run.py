@@ -174,6 +174,8 @@ def _bench(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--kills", type=int, default=10, help="faults: how often")
     parser.add_argument("--seed", type=int, default=0, help="of everything random")
+    parser.add_argument("--url", help="turns: a server that runs already (default: one is started)")
+    parser.add_argument("--quick", action="store_true", help="turns: a few minutes, and rougher figures")
 
 
 def _pull(parser: argparse.ArgumentParser) -> None:

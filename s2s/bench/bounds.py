@@ -14,6 +14,20 @@ FAULTS = {
     "clauses_missing": 0,
     "clauses_doubled": 0,
 }
+TURNS = {
+    "server_vad_audible_p50_ms": 800,
+    "server_vad_audible_p95_ms": 1300,
+    "semantic_vad_audible_p50_ms": 700,
+    "server_vad_beyond_endpointing_p50_ms": 300,
+    "server_vad_speech_started_p95_ms": 250,
+    "server_vad_pause_300_split_share": 0,
+    "semantic_vad_pause_300_split_share": 0,
+    "semantic_vad_pause_600_split_share": 0.1,
+    "noise_turns": 0,
+    "barge_in_speech_started_p95_ms": 500,
+    "barge_in_missed_share": 0,
+    "backchannel_cut_share": 0.2,
+}
 
 
 def broken(figures: dict[str, float], bounds: dict[str, float]) -> list[str]:

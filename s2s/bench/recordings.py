@@ -1,0 +1,190 @@
+"""What is said to a server that is measured: packaged recordings, where the speech in them lies, and noise.
+
+Where speech begins and ends is measured: Silero finds it to a frame of 32 ms, and the level of the sound to 10 ms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from actors import batch
+from actors.assets import samples
+from actors.messages import STT_RATE_HZ, VAD_FRAME_SAMPLES, VadRequest, VadResult
+from actors.vad.silero import Silero
+from s2s.audio import Pcm16, Resampler, read_audio
+
+RATE_HZ = 24_000
+"""Of everything here, as clients send it."""
+SPEECH = 0.5
+STEP = RATE_HZ // 100
+LEVEL_DB = -35.0
+"""Sound this far below the loudest 10 ms of a recording is no speech any more."""
+MARGIN_MS = 200
+"""Kept around a recording's speech: the room goes on."""
+AFTER_VAD_MS = 160
+"""How far beyond the VAD's last frame of speech the end is looked for."""
+NOISES = ("white", "pink", "brown", "hum", "clicks", "gusts")
+
+
+@dataclass(frozen=True)
+class Recording:
+    """Speech in 24 kHz, and the samples between which it lies."""
+
+    name: str
+    pcm: Pcm16
+    onset: int
+    end: int
+    pauses_ms: tuple[int, ...] = ()
+    """Pauses within it of at least 100 ms, by VAD."""
+    voiced_ms: int = 0
+    """Speech in a row from its onset, by VAD."""
+
+    @property
+    def onset_s(self) -> float:
+        return self.onset / RATE_HZ
+
+    @property
+    def end_s(self) -> float:
+        return self.end / RATE_HZ
+
+
+class Measure:
+    """Finds speech in sound."""
+
+    def __init__(self) -> None:
+        self._silero = Silero()
+        self._silero.load("cpu", "float32", 1)
+
+    def probabilities(self, pcm: Pcm16) -> list[float]:
+        """Of speech, for each 32 ms of 24 kHz `pcm`."""
+        heard = Resampler(RATE_HZ, STT_RATE_HZ).feed(pcm, last=True)
+        whole = len(heard) // VAD_FRAME_SAMPLES * VAD_FRAME_SAMPLES
+        ((result,),) = batch.run(self._silero.score, [VadRequest(b"", b"", heard[:whole].tobytes())])
+        assert isinstance(result, VadResult), result
+        return result.probabilities
+
+    def recording(self, name: str, pcm: Pcm16) -> Recording:
+        """`pcm` with silence cut down to `MARGIN_MS` at both ends.  Raises `ValueError` where nobody speaks."""
+        silence = np.zeros(RATE_HZ * MARGIN_MS // 1000, np.int16)
+        pcm = np.concatenate([silence, pcm, silence, silence])
+        spoken = [probability >= SPEECH for probability in self.probabilities(pcm)]
+        if not any(spoken):
+            raise ValueError(f"{name}: no speech was found in it.")
+        first, last = spoken.index(True), len(spoken) - 1 - spoken[::-1].index(True)
+        onset, end = _sounding(pcm, _sample(first), _sample(last + 1) + RATE_HZ * AFTER_VAD_MS // 1000)
+        start = onset - len(silence)
+        runs = _runs(spoken[first : last + 1])
+        pauses = tuple(length * 32 for is_speech, length in runs if not is_speech and length > 3)
+        kept = pcm[max(0, start) : end + len(silence)]
+        cut = max(0, start)
+        return Recording(name, kept, onset - cut, end - cut, pauses, runs[0][1] * 32)
+
+
+def _sample(frame: int) -> int:
+    return frame * VAD_FRAME_SAMPLES * RATE_HZ // STT_RATE_HZ
+
+
+def _sounding(pcm: Pcm16, start: int, stop: int) -> tuple[int, int]:
+    """First and last-but-one sample of [start, stop), widened to the left by 100 ms, that is as loud as speech."""
+    start = max(0, start - RATE_HZ // 10) // STEP * STEP
+    steps = pcm[start : start + (min(stop, len(pcm)) - start) // STEP * STEP].astype(np.float64)
+    power = np.square(steps.reshape(-1, STEP)).mean(axis=1)
+    loud = np.flatnonzero(power >= power.max() * 10 ** (LEVEL_DB / 10))
+    return start + int(loud[0]) * STEP, start + (int(loud[-1]) + 1) * STEP
+
+
+def _runs(flags: Sequence[bool]) -> list[tuple[bool, int]]:
+    """Equal values in a row, and how many."""
+    runs: list[tuple[bool, int]] = []
+    for flag in flags:
+        if runs and runs[-1][0] == flag:
+            runs[-1] = (flag, runs[-1][1] + 1)
+        else:
+            runs.append((flag, 1))
+    return runs
+
+
+def packaged(measure: Measure) -> list[Recording]:
+    """The packaged recordings of real speech."""
+    found = []
+    for sample in samples():
+        pcm = np.frombuffer(read_audio(sample.path, RATE_HZ).pcm, "<i2")
+        found.append(measure.recording(sample.path.stem, pcm))
+    return found
+
+
+def steady(recordings: Iterable[Recording], longest_pause_ms: int) -> list[Recording]:
+    """Those that hold no longer pause."""
+    return [each for each in recordings if max(each.pauses_ms, default=0) <= longest_pause_ms]
+
+
+def with_pause(measure: Measure, recording: Recording, pause_ms: int) -> Recording | None:
+    """`recording` with its longest pause made `pause_ms` long; None where it has none."""
+    spoken = [probability >= SPEECH for probability in measure.probabilities(recording.pcm)]
+    best, at, longest = None, 0, 3
+    for is_speech, length in _runs(spoken):
+        inside = at > 0 and at + length < len(spoken)
+        if not is_speech and inside and length > longest:
+            best, longest = at, length
+        at += length
+    if best is None:
+        return None
+    before, after = _quiet(recording.pcm, _sample(best), _sample(best + longest))
+    silence = np.zeros(RATE_HZ * pause_ms // 1000, np.int16)
+    pcm = np.concatenate([recording.pcm[:before], silence, recording.pcm[after:]])
+    moved = len(pcm) - len(recording.pcm)
+    return Recording(f"{recording.name}+{pause_ms}ms", pcm, recording.onset, recording.end + moved)
+
+
+def _quiet(pcm: Pcm16, start: int, stop: int) -> tuple[int, int]:
+    """Where in a pause that VAD saw the sound has faded, and where it begins again."""
+    first, last = start // STEP, stop // STEP
+    power = np.square(pcm[first * STEP : last * STEP].astype(np.float64).reshape(-1, STEP)).mean(axis=1)
+    loudest = (
+        np.square(pcm.astype(np.float64)[: len(pcm) // STEP * STEP].reshape(-1, STEP)).mean(axis=1).max()
+    )
+    quiet = np.flatnonzero(power < loudest * 10 ** (LEVEL_DB / 10))
+    if not len(quiet):
+        return start, stop
+    return (first + int(quiet[0])) * STEP, (first + int(quiet[-1]) + 1) * STEP
+
+
+def noise(kind: str, seconds: float, rng: np.random.Generator, level_db: float = -30.0) -> Pcm16:
+    """Sound without speech; `level_db` is its mean below full scale (of clicks and gusts while they last)."""
+    count = int(seconds * RATE_HZ)
+    at = np.arange(count) / RATE_HZ
+    white = rng.standard_normal(count)
+    if kind == "white":
+        sound = white
+    elif kind == "hum":
+        sound = sum(np.sin(2 * np.pi * 50 * part * at) / part for part in (1, 2, 3, 5)) + 0.05 * white
+    elif kind == "clicks":
+        sound = white * (rng.random(count // 480 + 1) < 0.08).repeat(480)[:count]
+    elif kind == "gusts":
+        sound = _coloured(white, 2.0) * np.square(np.sin(2 * np.pi * 0.3 * at))
+    else:
+        sound = _coloured(white, {"pink": 1.0, "brown": 2.0}[kind])
+    rms = np.sqrt(np.mean(np.square(sound[sound != 0])))
+    scaled: Pcm16 = np.clip(sound * 32768 * 10 ** (level_db / 20) / rms, -32768, 32767).astype(np.int16)
+    return scaled
+
+
+def _coloured(white: np.ndarray, slope: float) -> np.ndarray:
+    """White noise whose power falls by f ** -`slope` above 20 Hz."""
+    spectrum = np.fft.rfft(white)
+    frequency = np.fft.rfftfreq(len(white), 1 / RATE_HZ)
+    spectrum *= np.maximum(frequency, 20.0) ** (-slope / 2)
+    return np.fft.irfft(spectrum, len(white))
+
+
+def cough(rng: np.random.Generator) -> Pcm16:
+    """Two bursts of noise with a sharp begin, as of a cough: some 250 ms each."""
+    bursts = []
+    for seconds in (0.22, 0.28):
+        at = np.arange(int(seconds * RATE_HZ)) / RATE_HZ
+        burst = _coloured(rng.standard_normal(len(at)), 1.0) * np.exp(-at / 0.07) * np.minimum(1, at / 0.005)
+        bursts += [burst / np.abs(burst).max() * 12_000, np.zeros(RATE_HZ // 12)]
+    return np.concatenate(bursts).astype(np.int16)
