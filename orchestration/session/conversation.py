@@ -136,6 +136,15 @@ class Conversation:
                     part.audio, part.rate_hz = bytes(entry.spoken.pcm), entry.spoken.rate_hz
         return item
 
+    def heard_until(self, item_id: str, ms: float) -> None:
+        """By our own playback clock nobody heard more of the item; a client that knows better may still truncate it."""
+        entry = self.find(item_id)
+        if entry is None or entry.spoken is None or not isinstance(entry.item, MessageItem):
+            return
+        entry.spoken.heard_ms = ms
+        entry.item.content[:] = [OutputAudio(entry.spoken.heard)]
+        self.changed()
+
     def truncate(self, item_id: str, content_index: int, audio_end_ms: int) -> None:
         """Nothing of an assistant item's sound was heard after `audio_end_ms`."""
         entry = self.get(item_id)

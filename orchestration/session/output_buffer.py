@@ -42,10 +42,7 @@ class OutputBuffer:
         """Playback stops; the conversation keeps what was heard."""
         playback, conversation = self._core.playback, self._core.conversation
         for item_id in playback.unheard_items(now):
-            entry = conversation.find(item_id)
-            if entry is not None and entry.spoken is not None:
-                entry.spoken.heard_ms = playback.heard_ms(item_id, now)
-                conversation.changed()
+            conversation.heard_until(item_id, playback.heard_ms(item_id, now))
         playback.cut(now)
         if self._playing is not None:
             self._core.outbox.send(OutputAudioBufferCleared(response_id=self._playing))

@@ -100,12 +100,6 @@ class MessageOutput:
         if self._in_conversation:
             _done(self._core, self._gate, self.item, now)
 
-    def keep_heard(self) -> None:
-        """From now on the item says only what was heard."""
-        if self.entry.spoken is not None:
-            self._write(self.entry.spoken.heard)
-            self._core.conversation.changed()
-
     def _write(self, text: str) -> None:
         self.item.content[:] = [OutputAudio(text) if self._audio else OutputText(text)]
 

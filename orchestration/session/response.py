@@ -105,15 +105,11 @@ class Response:
 
     def cancel(self, reason: Literal["turn_detected", "client_cancelled"], now: float) -> None:
         self.record.mark("cancelled", now)
-        spoken = self._voice.record
-        if self._message is not None and self.plan.modality == "audio":
-            heard = spoken.sent_ms
-            if reason == "turn_detected":
-                heard = self._core.playback.heard_ms(self._message.item.id, now)
-            spoken.heard_ms = heard
+        self._voice.record.heard_ms = self._voice.record.sent_ms
         self._finish("cancelled", StatusDetails("cancelled", reason), now)
         if self._message is not None and reason == "turn_detected":
-            self._message.keep_heard()
+            item_id = self._message.item.id
+            self._core.conversation.heard_until(item_id, self._core.playback.heard_ms(item_id, now))
 
     def fail(self, code: str, message: str, now: float) -> None:
         spoken = self._voice.record

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from session_rig import Rig, call, told
+from random import Random
+
+from session_rig import MS_PER_CHARACTER, Rig, call, told
 
 from actors.messages import LlmDone, LlmText
 from orchestration.session import events as ev
@@ -103,3 +105,38 @@ def test_calls_are_retrieved_as_they_are() -> None:
     rig.create()
     (retrieved,) = rig.send(ev.ConversationItemRetrieve(item_id=rig.done().output[0].id))
     assert retrieved.item.arguments == '{"zone": "UTC"}'
+
+
+def test_twenty_turns_with_interruptions_at_random_moments_keep_what_was_heard() -> None:
+    rig = Rig()
+    random = Random(7)
+    answer = "The first thing that you should know is this. The second thing is rather longer than that one."
+    heard: list[str] = []
+    sent_at = 0.0
+    for turn in range(20):
+        rig.replies.append(answer)
+        rig.transcripts.append(f"Question {turn}.")
+        starts = len(rig.of(ev.InputAudioBufferSpeechStarted))
+        while len(rig.of(ev.InputAudioBufferSpeechStarted)) == starts:
+            rig.hear(20)
+        if turn:
+            characters = (rig.now - sent_at) * 1000 / MS_PER_CHARACTER
+            kept = told_now(rig)
+            assert answer.startswith(kept)
+            assert characters - 10 < len(kept) <= characters + 2, "at most one word less, and none more"
+            heard.append(kept)
+        rig.hear(600)
+        before = len(rig.of(ev.ResponseAudioDelta))
+        while len(rig.of(ev.ResponseAudioDelta)) == before:
+            rig.quiet(20)
+        sent_at = rig.now
+        rig.wait(random.uniform(0.1, 4.0))
+    said = [text for role, text in told(rig.prompts()[-1]) if role == "assistant"]
+    assert said == [text for text in heard if text]
+
+
+def told_now(rig: Rig) -> str:
+    """What the item of the last answer says now."""
+    item_id = rig.done().output[0].id
+    (event,) = rig.send(ev.ConversationItemRetrieve(item_id=item_id))
+    return str(event.item.content[0].transcript).rstrip()
