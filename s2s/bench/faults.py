@@ -70,10 +70,13 @@ class Outcome:
 class Executioner:
     """Sends SIGKILL to one process a stated time after a stage has begun to work, from a thread."""
 
-    def __init__(self, stage: str, pid: int, after_s: float, moments: Moments) -> None:
+    def __init__(
+        self, stage: str, pid: int, after_s: float, moments: Moments, from_first_sound: bool = False
+    ) -> None:
         self.killed_at: float | None = None
         """None: the answer was out before."""
         self._stage = stage
+        self._from_first_sound = from_first_sound
         self._pid = pid
         self._after_s = after_s
         self._moments = moments
@@ -82,7 +85,7 @@ class Executioner:
     def see(self, event: events.ServerEvent) -> None:
         """Every event of the turn."""
         self._moments.see(event)
-        began, _ = self._moments.work(self._stage)
+        began = self._moments.first_sound if self._from_first_sound else self._moments.work(self._stage)[0]
         if self._timer is None and began is not None:
             self._timer = threading.Timer(max(0.0, began + self._after_s - time.monotonic()), self._kill)
             self._timer.start()
@@ -120,12 +123,17 @@ class Trial:
             )
         return ended - began
 
-    def turn(self, stage: str, sample: Sample, after_s: float) -> Outcome | None:
-        """One turn with a kill `after_s` into the work of `stage`; None where the answer was out before."""
+    def turn(
+        self, stage: str, sample: Sample, after_s: float, from_first_sound: bool = False
+    ) -> Outcome | None:
+        """One turn with a kill `after_s` into the work of `stage`, or after the answer's first sound.
+
+        None where the answer was out before.
+        """
         before = self._resent(stage)
         moments = Moments()
         replica, pid = self.serving(stage)
-        executioner = Executioner(stage, pid, after_s, moments)
+        executioner = Executioner(stage, pid, after_s, moments, from_first_sound)
         started = time.monotonic()
         failure = ""
         turn = Turn(sample.path, read_audio(sample.path))

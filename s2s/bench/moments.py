@@ -40,6 +40,10 @@ class Moments:
                 reason = f": {details.reason}" if details is not None and details.reason else ""
                 self.status = response.status + reason
 
+    @property
+    def first_sound(self) -> float | None:
+        return self.sound[0][0] if self.sound else None
+
     def work(self, stage: str) -> tuple[float | None, float | None]:
         """From when to when `stage` works for this answer."""
         last_sound = self.sound[-1][0] if self.sound else None

@@ -25,13 +25,13 @@ def trial() -> Iterator[Trial]:
     [
         ("stt", 0.02, 0),  # sound may still be on its way to VAD: then STT has nothing to send again
         ("llm", 0.05, 1),
-        ("tts", 1.0, 1),
+        ("tts", 0.05, 1),
     ],
 )
 def test_the_answer_is_completed_and_said_once(trial: Trial, stage: str, after_s: float, resent: int) -> None:
     sample = next(sample for sample in samples() if sample.path.stem == "austen-2")
     killed, _ = trial.serving(stage)
-    outcome = trial.turn(stage, sample, after_s)
+    outcome = trial.turn(stage, sample, after_s, from_first_sound=stage == "tts")
     assert outcome is not None, "the answer was out before the process was killed"
     assert outcome.completed, outcome.status
     assert outcome.resent >= resent
