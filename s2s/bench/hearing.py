@@ -57,10 +57,11 @@ class Ear:
     def check(self, answer: str, pcm: Pcm16, rate_hz: int) -> Heard:
         """Compare what is heard in `pcm` with the text of the answer."""
         heard = self.transcribe(pcm, rate_hz)
-        clauses = [self._words(clause) for clause in spoken_clauses(answer)]
-        return compare(clauses, self._words(heard), heard)
+        clauses = [self.words(clause) for clause in spoken_clauses(answer)]
+        return compare(clauses, self.words(heard), heard)
 
-    def _words(self, text: str) -> list[str]:
+    def words(self, text: str) -> list[str]:
+        """Its words as they are compared: lower case, without marks, numbers in one spelling."""
         words: Any = self._normalize(text)
         return str(words).split()
 

@@ -13,7 +13,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
@@ -46,8 +46,19 @@ class Heard:
     """When its first audible sample is played."""
     ends: float = 0.0
     """When the last of it is played."""
-    played_s: float = 0.0
-    """Its length."""
+    unplayed_s: float = 0.0
+    """What was left when the speaker was stopped."""
+    sound: list[Pcm16] = field(default_factory=list)
+
+    @property
+    def sound_s(self) -> float:
+        return sum(len(piece) for piece in self.sound) / RATE_HZ
+
+    @property
+    def played(self) -> Pcm16:
+        """What came out of the speaker, once that has been stopped or is through."""
+        whole = np.concatenate([np.zeros(0, np.int16), *self.sound])
+        return whole[: max(0, len(whole) - round(self.unplayed_s * RATE_HZ))]
 
 
 @dataclass
@@ -169,12 +180,10 @@ class Client:
 
     async def hush(self, item_id: str, response_id: str) -> None:
         """Stop playing, and tell the server what was heard of the item, as a client does whose person says enough."""
-        heard = self.heard[response_id]
-        now = time.monotonic()
-        played_ms = int(1000 * (heard.played_s - max(0.0, heard.ends - now)))
-        self._flush(now)
+        self._flush(time.monotonic())
+        played_ms = len(self.heard[response_id].played) * 1000 // RATE_HZ
         await self.send(
-            "conversation.item.truncate", item_id=item_id, content_index=0, audio_end_ms=max(0, played_ms)
+            "conversation.item.truncate", item_id=item_id, content_index=0, audio_end_ms=played_ms
         )
 
     async def turns(self) -> list[Json]:
@@ -219,7 +228,7 @@ class Client:
         starts = max(now, self._plays_until)
         heard.first_delta = heard.first_delta or now
         heard.last_delta = now
-        heard.played_s += len(pcm) / RATE_HZ
+        heard.sound.append(pcm)
         self._plays_until = heard.ends = starts + len(pcm) / RATE_HZ
         if heard.audible is None:
             at = first_audible(pcm)
@@ -228,7 +237,9 @@ class Client:
     def _flush(self, now: float) -> None:
         """The person speaks: what was not played is not played any more."""
         for heard in self.heard.values():
-            heard.ends = min(heard.ends, now)
+            if heard.ends > now:
+                heard.unplayed_s += heard.ends - now
+                heard.ends = now
         self._plays_until = min(self._plays_until, now)
 
 

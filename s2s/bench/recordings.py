@@ -140,16 +140,16 @@ def with_pause(measure: Measure, recording: Recording, pause_ms: int) -> Recordi
 
 
 def _quiet(pcm: Pcm16, start: int, stop: int) -> tuple[int, int]:
-    """Where in a pause that VAD saw the sound has faded, and where it begins again."""
-    first, last = start // STEP, stop // STEP
-    power = np.square(pcm[first * STEP : last * STEP].astype(np.float64).reshape(-1, STEP)).mean(axis=1)
-    loudest = (
-        np.square(pcm.astype(np.float64)[: len(pcm) // STEP * STEP].reshape(-1, STEP)).mean(axis=1).max()
-    )
-    quiet = np.flatnonzero(power < loudest * 10 ** (LEVEL_DB / 10))
-    if not len(quiet):
-        return start, stop
-    return (first + int(quiet[0])) * STEP, (first + int(quiet[-1]) + 1) * STEP
+    """The longest quiet in and around a pause that VAD saw: where the sound has faded, and where it begins again."""
+    power = np.square(pcm[: len(pcm) // STEP * STEP].astype(np.float64).reshape(-1, STEP)).mean(axis=1)
+    first = max(0, start // STEP - 10)
+    quiet = power[first : stop // STEP + 10] < power.max() * 10 ** (LEVEL_DB / 10)
+    at, best, longest = first, (start // STEP, stop // STEP), 0
+    for is_quiet, length in _runs([bool(flag) for flag in quiet]):
+        if is_quiet and length > longest:
+            best, longest = (at, at + length), length
+        at += length
+    return best[0] * STEP, best[1] * STEP
 
 
 def noise(kind: str, seconds: float, rng: np.random.Generator, level_db: float = -30.0) -> Pcm16:
