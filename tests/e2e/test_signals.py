@@ -21,8 +21,8 @@ from orchestration.processes import end_leftovers
 pytestmark = pytest.mark.e2e
 
 ROOT = Path(__file__).parents[2]
-MARK = "S2S_TEST_MARK"
-PATIENCE_S = 120.0
+MARK = "TEST_SIGNALS_MARK"
+PATIENCE_S = 240.0
 
 
 class Program:
