@@ -144,7 +144,12 @@ class Supervisor:
 
     async def placement(self) -> list[PlacementRow]:
         """Every loaded replica with its process."""
-        loaded = [(name, running) for name, running in self._running.items() if running.loaded is not None]
+        order = [replica.name for replica in self._replicas.all()]
+        loaded = [
+            (name, self._running[name])
+            for name in order
+            if name in self._running and self._running[name].loaded is not None
+        ]
         calls = [_call(running.handle.figures.remote()) for _, running in loaded]
         now = await asyncio.gather(*calls, return_exceptions=True)
         return [
