@@ -7,11 +7,14 @@ const talk = find("talk");
 const sample = find("sample");
 const captions = new Captions(find("captions"));
 
-let socket = null;
+let socket = null; // open, with a session
+let connecting = null; // the promise of one
 let sound = null;
 let speaking = false; // whether an answer plays
-let cut = new Set(); // items whose sound was cut: what still arrives of them is not played
-let lastSpeechAt = 0;
+let hearing = false; // whether the person speaks
+let silenceMs = 0; // of the end of a turn, before the server takes it for one
+let lastWordAt = 0;
+const cut = new Set(); // items whose sound was cut: what still arrives of them is not played
 
 function say(text) {
   find("state").textContent = text;
@@ -30,9 +33,11 @@ async function getSound() {
   sound ??= await Sound.open({
     onFrame: (frame) => send({ type: "input_audio_buffer.append", audio: toBase64(frame) }),
     onLevel: (level) => talk.style.setProperty("--level", level),
+    onVoice: (level) => find("voice").style.setProperty("--voice", level),
     onPlaying: (item) => {
+      const over = speaking && !hearing && item === null;
       speaking = item !== null;
-      if (socket) say(speaking ? "Speaking: interrupt it whenever you like." : "Listening.");
+      if (socket && (speaking || over)) say(speaking ? "Speaking: interrupt it whenever you like." : "Listening.");
     },
     onFlushed: (item, heardMs) => {
       if (!item) return;
@@ -45,7 +50,14 @@ async function getSound() {
 }
 
 function connect() {
-  if (socket) return Promise.resolve();
+  connecting ??= open().catch((error) => {
+    connecting = null;
+    throw error;
+  });
+  return connecting;
+}
+
+function open() {
   complain(null);
   say("Connecting…");
   const key = sessionStorage.getItem("s2s-key");
@@ -64,18 +76,21 @@ function connect() {
       }
       handle(event);
     };
-    opening.onclose = ({ code, reason }) => {
-      const wasOpen = socket === opening;
-      if (wasOpen) stop();
-      if (code !== 1000 || reason) complain(`The connection ended: ${reason || "the server is not reachable"}.`);
-      if (!wasOpen) reject(new Error(reason || "the server is not reachable"));
+    opening.onclose = ({ reason }) => {
+      const words = reason.replace(/\.$/, "") || "the server does not answer";
+      if (socket === opening) {
+        stop();
+        complain(`The connection ended: ${words}.`);
+      }
+      reject(new Error(words));
     };
   });
 }
 
 function stop() {
   const closing = socket;
-  socket = null;
+  socket = connecting = null;
+  hearing = false;
   closing?.close(1000);
   sound?.stopMicrophone();
   sound?.flush();
@@ -85,33 +100,43 @@ function stop() {
 }
 
 const handlers = {
-  "session.updated": () => say("Listening."),
+  "session.updated": ({ session }) => {
+    silenceMs = session.audio.input.turn_detection?.silence_duration_ms ?? 0;
+    say("Listening.");
+  },
   "input_audio_buffer.speech_started": ({ item_id }) => {
+    hearing = true;
     if (speaking) sound.flush();
     captions.user(item_id).wait("…");
     say("Listening to you.");
   },
   "input_audio_buffer.speech_stopped": () => {
-    lastSpeechAt = performance.now();
+    hearing = false;
+    lastWordAt = performance.now() - silenceMs;
     say("Thinking…");
   },
   "conversation.item.input_audio_transcription.delta": ({ item_id, delta }) => captions.user(item_id).add(delta),
-  "conversation.item.input_audio_transcription.completed": ({ item_id, transcript }) =>
-    transcript ? captions.user(item_id).set(transcript) : captions.drop(item_id),
+  "conversation.item.input_audio_transcription.completed": ({ item_id, transcript }) => {
+    if (transcript) return captions.user(item_id).set(transcript);
+    captions.drop(item_id);
+    say("Listening.");
+  },
   "conversation.item.input_audio_transcription.failed": ({ error }) => complain(error.message),
   "response.output_audio_transcript.delta": ({ item_id, delta }) => captions.agent(item_id).add(delta),
   "response.output_text.delta": ({ item_id, delta }) => captions.agent(item_id).add(delta),
   "response.output_audio.delta": ({ item_id, delta }) => {
     if (cut.has(item_id)) return;
-    if (lastSpeechAt) {
-      captions.agent(item_id).note(`${((performance.now() - lastSpeechAt) / 1000).toFixed(2)} s after you stopped`);
-      lastSpeechAt = 0;
+    if (lastWordAt) {
+      captions.agent(item_id).note(`${((performance.now() - lastWordAt) / 1000).toFixed(1)} s after your last word`);
+      lastWordAt = 0;
     }
     sound.play(item_id, fromBase64(delta));
   },
   "conversation.item.truncated": ({ item_id }) => captions.agent(item_id).note("interrupted"),
   "response.done": ({ response }) => {
-    if (response.status === "failed") complain(response.status_details?.error?.message ?? "The answer failed.");
+    if (response.status !== "failed") return;
+    complain(response.status_details?.error?.message ?? "The answer failed.");
+    say("Listening.");
   },
   error: ({ error }) => {
     complain(error.message);
@@ -147,6 +172,7 @@ async function askSample() {
     say("Asking the sample question…");
     await speakers.sayFile(await response.arrayBuffer());
   } catch (error) {
+    if (!socket) stop();
     complain(inWords(error));
   } finally {
     sample.disabled = false;
