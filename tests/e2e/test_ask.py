@@ -70,7 +70,7 @@ def conversation(tmp_path_factory: pytest.TempPathFactory) -> Asked:
         str(folder),
         "--json",
     ]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900, check=False)
     return Asked(done.returncode, done.stdout, done.stderr)
 
 
