@@ -2,66 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from actors.messages import Rank, SttRequest
-from actors.queue.link import Replica, StageLink
 from orchestration.cluster import ray_running
 from orchestration.cluster_settings import RaySettings
 from orchestration.node_types import ray_inventory
 from orchestration.supervisor import start_supervisor
 from s2s.asks import plan_for
 from s2s.layers import load
+from tests.e2e.eye import Eye
 
 pytestmark = pytest.mark.e2e
 FAKES = [(stage, "tests.orchestration.fake_backends:Fake") for stage in ("vad", "turn", "stt", "llm", "tts")]
-
-
-class Eye:
-    """A gateway that asks every replica what it sees."""
-
-    def __init__(self) -> None:
-        self._links: dict[str, StageLink] = {}
-        self._pools: dict[str, tuple[int, list[Replica]]] = {}
-        self._changed = asyncio.Event()
-
-    async def pool(self, stage: str, version: int, replicas: list[Replica]) -> None:
-        if version > self._pools.get(stage, (0, []))[0]:
-            self._pools[stage] = (version, replicas)
-            self._changed.set()
-
-    async def results(self, stage: str, batch: bytes) -> None:
-        self._links[stage].results(batch)
-
-    async def see(self, name: str) -> str:
-        """The device and CUDA_VISIBLE_DEVICES of replica `name`, once it serves."""
-        import ray
-
-        stage = name.partition("-")[0]
-        while True:
-            chosen = [replica for replica in self._pools.get(stage, (0, []))[1] if replica.id == name]
-            if chosen:
-                break
-            self._changed.clear()
-            await self._changed.wait()
-        answer: asyncio.Queue[str] = asyncio.Queue()
-        link = self._links[stage] = StageLink(
-            stage,
-            name,
-            lambda session, work, result: answer.put_nowait(result.text),
-            ray.get_runtime_context().current_actor,
-            lambda replica, reason: None,
-        )
-        link.set_pool(1, chosen)
-        link.submit("s", "g", 1, Rank.CONFIRMED, 0.0, SttRequest(b""))
-        seen = await answer.get()
-        link.close_all()
-        return seen
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 from collections.abc import Iterator
@@ -19,29 +18,10 @@ from orchestration.placement import Plan
 from orchestration.supervisor import StageFailedError, start_supervisor
 from s2s.asks import plan_for
 from s2s.layers import load
+from tests.orchestration.fake_gateway import Gateway
 
 pytestmark = pytest.mark.e2e
 FAKE = "tests.orchestration.fake_backends:Fake"
-
-
-class Gateway:
-    """Keeps the pools that it was told, in their newest version."""
-
-    def __init__(self) -> None:
-        self.pools: dict[str, tuple[int, list[str]]] = {}
-        self.changed = asyncio.Event()
-
-    async def pool(self, stage: str, version: int, replicas: list[Any]) -> None:
-        if version > self.pools.get(stage, (0, []))[0]:
-            self.pools[stage] = (version, [replica.id for replica in replicas])
-            self.changed.set()
-
-    async def without(self, stage: str, *names: str) -> list[str]:
-        """The pool of `stage` once it is not empty and none of `names` is in it."""
-        while not (pool := self.pools.get(stage, (0, []))[1]) or set(pool) & set(names):
-            self.changed.clear()
-            await self.changed.wait()
-        return pool
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -1,0 +1,26 @@
+"""A gateway that only remembers; in a module of its own, as Ray's workers can't import a test module."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+
+class Gateway:
+    """Keeps the pools that it was told, in their newest version."""
+
+    def __init__(self) -> None:
+        self.pools: dict[str, tuple[int, list[str]]] = {}
+        self.changed = asyncio.Event()
+
+    async def pool(self, stage: str, version: int, replicas: list[Any]) -> None:
+        if version > self.pools.get(stage, (0, []))[0]:
+            self.pools[stage] = (version, [replica.id for replica in replicas])
+            self.changed.set()
+
+    async def without(self, stage: str, *names: str) -> list[str]:
+        """The pool of `stage` once it is not empty and none of `names` is in it."""
+        while not (pool := self.pools.get(stage, (0, []))[1]) or set(pool) & set(names):
+            self.changed.clear()
+            await self.changed.wait()
+        return pool
