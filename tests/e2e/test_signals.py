@@ -86,7 +86,7 @@ class Program:
                 f"it ended ({self._process.returncode}) and was {what}: {self.said}"
             )
             assert time.monotonic() < until, f"it was {what} within {PATIENCE_S:.0f} s: {self.said}"
-            time.sleep(0.02)
+            time.sleep(0.1)
 
 
 Start = Callable[..., Program]
