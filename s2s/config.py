@@ -87,6 +87,9 @@ class SessionSettings:
     barge_in_ms: int = _setting(
         450, "speech in a row that interrupts an answer, ms: less is faster, more takes fewer nods for it"
     )
+    partial_share: float = _setting(
+        0.25, "time of one STT replica for words while they are spoken, 0..1; 0: none"
+    )
     resume_answers: bool = _setting(True, "an answer that was cut by a sound without words goes on")
 
 

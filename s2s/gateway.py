@@ -201,6 +201,8 @@ def gateway_options(config: Config) -> GatewayOptions:
         language=None if session.language == "auto" else session.language,
         hears="audio" if config.stt.backend == "none" else "transcript",
         speculation=session.speculation,  # type: ignore[arg-type]
+        resume_answers=session.resume_answers,
+        partial_share=session.partial_share,
         pace=Pace(barge_in_ms=session.barge_in_ms),
         allow_16k=server.allow_16k,
         limits=Limits(session_s=server.max_session_s or None, idle_s=server.max_idle_s or None),

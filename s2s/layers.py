@@ -297,6 +297,7 @@ def _check(config: Config) -> Config:
     session = config.session
     check("session.turn_detection", "turn_detection", session.turn_detection, _one_of(TURN_DETECTION))
     check("session.speculation", "speculation", session.speculation, _one_of(SPECULATION))
+    check("session.partial_share", "partial_share", session.partial_share, _share)
     check("session.barge_in_ms", "barge_in_ms", session.barge_in_ms, _at_least(0))
     for stage in STAGES:
         wanted = config.stage(stage)
@@ -322,6 +323,11 @@ def _at_least(least: float) -> Check:
             raise ValueError(f"{value!r} is less than {least}.")
 
     return parse
+
+
+def _share(value: Any) -> None:
+    if not 0 <= value <= 1:
+        raise ValueError(f"{value!r} is not between 0 and 1.")
 
 
 def _one_of(choices: Sequence[Any]) -> Check:

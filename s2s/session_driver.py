@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from actors.messages import Failed, Rank, Request, Result
-from orchestration.session.effects import Cancel, Close, Effect, Promote, Send, Submit
+from orchestration.session.effects import Cancel, Close, Effect, Hold, Promote, Send, Submit
 from orchestration.session.events import ClientEvent, ServerEvent
 from orchestration.session.session import Session
 
@@ -25,7 +25,10 @@ class Link(Protocol):
 
 
 class SessionDriver:
-    """One session on the gateway's event loop.  All methods are called there, and none of them waits."""
+    """One session on the gateway's event loop.  All methods are called there, and none of them waits.
+
+    `hold` is for a transport that paces the sound: it stops sending at once, or goes on where it stopped.
+    """
 
     def __init__(
         self,
@@ -33,12 +36,14 @@ class SessionDriver:
         links: Mapping[str, Link],
         send: Callable[[ServerEvent], None],
         closed: Callable[[Close], None],
+        hold: Callable[[bool], None] = lambda held: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.session = session
         self._links = links
         self._send = send
         self._closed = closed
+        self._hold = hold
         self._clock = clock
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
@@ -80,6 +85,8 @@ class SessionDriver:
                 case Promote(generation, due_in_s):
                     for link in self._links.values():
                         link.promote(self.session.id, generation, due_in_s)
+                case Hold(held):
+                    self._hold(held)
                 case Close():
                     self._end()
                     self._closed(effect)

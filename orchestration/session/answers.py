@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import takewhile
 
 from actors.messages import Message, TextPart
 from orchestration.session.config import RealtimeSession
@@ -49,6 +50,10 @@ class Answers:
         self._speculative: tuple[Response, _Basis] | None = None
         self.unheard: TurnRecord | None = None
         """A turn whose answer was interrupted before any of it could be heard."""
+        self._last: Response | None = None
+        """The latest response of the conversation that is done; its sound may still be playing."""
+        self.cut: Response | None = None
+        """A response whose sound was interrupted, until something else is answered."""
         self.last_done_at: float | None = None
         self.draining = False
 
@@ -162,11 +167,26 @@ class Answers:
         """A person speaks over the answer: it stops, and what was not heard is forgotten."""
         self.drop_speculation()
         self.unheard, self._queued = self._queued or self.unheard, None
+        speaking = self.active or self._last
+        playing = self._core.playback.playing(now)
         if self.active is not None:
             if self.active.record.first_audio_sent is None and self.active.to_a_turn:
                 self.unheard = self.active.record
             self.active.cancel("turn_detected", now)
         self.output.cut(now)
+        if playing and speaking is not None:
+            self.cut = speaking if speaking.unheard else None
+
+    def go_on(self, record: TurnRecord, now: float) -> None:
+        """It was no interruption after all: say the rest of what was cut."""
+        cut = self.cut
+        if cut is None or not self._core.defaults.resume_answers or self.draining or self.active is not None:
+            return
+        self.drop_speculation()
+        response = Response(self._core, cut.plan, self.output, record, now, self._finished)
+        self._adopt(response)
+        before = takewhile(lambda entry: entry.id != cut.item_id, self._core.conversation.entries)
+        response.go_on(cut, self._prompt(cut.plan.instructions, list(before)), now)
 
     def _answering_session(self) -> RealtimeSession:
         session = self._core.settings.realtime
@@ -186,7 +206,7 @@ class Answers:
 
     def _adopt(self, response: Response) -> None:
         if response.plan.in_conversation:
-            self.active = response
+            self.active, self.cut = response, None
         else:
             self._beside.append(response)
 
@@ -209,7 +229,7 @@ class Answers:
         if response is not self.active:
             self._beside = [other for other in self._beside if other is not response]
             return
-        self.active = None
+        self.active, self._last = None, response
         self.last_done_at = now
         queued, self._queued = self._queued, None
         if queued is not None:

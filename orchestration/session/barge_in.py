@@ -40,5 +40,13 @@ class BargeIn:
 
     def by_words(self, text: str) -> bool:
         """Whether these words, though short, want the floor."""
-        words = re.findall(r"[^\W_]+", text.lower().replace("-", "").replace("'", ""))
-        return any(word not in _BACKCHANNELS for word in words)
+        return any(word not in _BACKCHANNELS for word in _words(text))
+
+
+def is_sound(text: str) -> bool:
+    """Whether nothing was said but "mm" and "uh"."""
+    return all(word in _SOUNDS for word in _words(text))
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[^\W_]+", text.lower().replace("-", "").replace("'", ""))

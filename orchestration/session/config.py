@@ -196,7 +196,8 @@ class Pace:
     pause_ms: int = 192
     """Silence after which work for the turn begins although it may go on."""
     barge_in_ms: int = 450
-    """Speech in a row that interrupts an answer; shorter speech does so when its words are no backchannel."""
+    """Speech in a row that interrupts an answer; shorter speech does so when its words are no backchannel.  This is the
+    trade-off between speed and false cuts."""
 
 
 Speculation = Literal["off", "stt", "llm", "tts"]
@@ -221,7 +222,12 @@ class SessionDefaults:
     """What the LLM gets of speech: its transcript, or the sound itself (STT `none`)."""
     language: str | None = None
     """ISO 639-1 code of speech where the client names none; None: STT finds out."""
-    speculation: Speculation = "stt"
+    speculation: Speculation = "tts"
+    """What may begin at a pause, before the turn is sure to be over; each level includes those before it."""
+    partial_share: float = 0.25
+    """Time of one STT replica that interim transcripts may take while a person speaks; 0: there are none."""
+    resume_answers: bool = True
+    """Whether an answer that was cut by a sound without words goes on."""
     temperature: float | None = None
     seed: int = 0
     allow_16k: bool = False

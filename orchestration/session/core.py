@@ -22,5 +22,7 @@ class Core:
     timeline: Timeline = field(default_factory=Timeline)
     language: str | None = None
     """What was spoken last."""
+    echoes: bool = False
+    """Whether the machine has heard itself: then speech over an answer interrupts it by its words alone."""
     audio_sent: bool = False
     """Whether the session has spoken: from then on its voice is fixed."""

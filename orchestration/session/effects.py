@@ -45,10 +45,20 @@ class Send:
 
 
 @dataclass(frozen=True, slots=True)
+class Hold:
+    """Where the transport paces the sound: stop sending it at once, or go on where it stopped.
+
+    Somebody may have begun to speak over it.  If they did, the answer ends before the hold does.
+    """
+
+    held: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Close:
     """The session is over: say `reason` to the client and free everything."""
 
     reason: Literal["client", "expired", "idle", "drained", "error"]
 
 
-Effect = Submit | Cancel | Promote | Send | Close
+Effect = Submit | Cancel | Promote | Send | Hold | Close

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from actors.messages import VAD_FRAME_SAMPLES, Rank
 from orchestration.session.answers import Answers
 from orchestration.session.audio_buffer import AudioBuffer, to_ms, to_samples
+from orchestration.session.barge_in import is_sound
 from orchestration.session.conversation import Entry
 from orchestration.session.core import Core
 from orchestration.session.errors import ClientError, error_event
@@ -19,6 +20,7 @@ from orchestration.session.events import (
     InputAudioBufferTimeoutTriggered,
 )
 from orchestration.session.items import InputAudio, MessageItem, copied
+from orchestration.session.stable_words import StableWords
 from orchestration.session.timeline import TurnRecord
 from orchestration.session.transcripts import Hearing, Transcripts
 from orchestration.session.turn_taking import SPEECH_PROBABILITY, Turn, TurnTaking
@@ -73,8 +75,8 @@ class Listener:
         """Whether somebody speaks, or may be speaking."""
         return self._turns.turn is not None
 
-    def configure(self) -> None:
-        self._turns.configure()
+    def configure(self, now: float) -> None:
+        self._turns.configure(now)
 
     def append(self, pcm: bytes, now: float) -> None:
         seconds = self._core.defaults.limits.buffered_audio_s
@@ -85,8 +87,8 @@ class Listener:
         self._buffer.append(pcm)
         self._vad.append(pcm, now)
 
-    def clear(self) -> None:
-        self._empty_buffer()
+    def clear(self, now: float) -> None:
+        self._empty_buffer(now)
         self._core.outbox.send(InputAudioBufferCleared())
 
     def commit(self, now: float) -> None:
@@ -100,17 +102,19 @@ class Listener:
             )
         self._core.conversation.check_room()
         turn = self._turns.turn
+        words = StableWords()
         if turn is not None and turn.announced:
-            item_id, record = turn.item_id, turn.record
+            item_id, record, words = turn.item_id, turn.record, turn.words
         else:
             item_id, record = self._core.outbox.new_id("item"), self._core.timeline.begin()
         pcm = self._buffer.read(start, end)
         entry = self._add_item(item_id, record, pcm)
-        self._empty_buffer()
+        self._empty_buffer(now)
         record.endpoint = now
         if not self._wants_transcript():
             return
         hearing = Hearing(self._core, f"turn-{self._turns.next_number()}.1", pcm, record)
+        hearing.words = words
         self._transcripts.follow(entry, hearing, record, self._answers.look, now)
         self._commits.append(_Commit(entry, hearing, record, start, end))
         self._check_commits(now)
@@ -126,7 +130,7 @@ class Listener:
         record = self._core.timeline.begin()
         entry = self._add_item(item_id, record, self._buffer.read(start, end))
         entry.transcript = "empty"
-        self._empty_buffer()
+        self._empty_buffer(now)
         self._answers.last_done_at = None
         self._answers.answer_turn(record, now)
 
@@ -189,7 +193,9 @@ class Listener:
             return
         if entry.transcript == "empty":
             self._answers.drop_speculation()
-            self._answer_owed(now)
+            self._answer_owed(record, now)
+        elif self._answers.cut is not None and is_sound(record.transcript):
+            self._answer_owed(record, now)
         else:
             self._answer(entry, record, now)
         self._answers.look(now)
@@ -205,12 +211,16 @@ class Listener:
         if not self._answers.awaits(entry):
             self._answers.answer_turn(record, now)
 
-    def _answer_owed(self, now: float) -> None:
-        """Somebody spoke, but there were no words: answer what was said before, if that has no answer yet."""
+    def _answer_owed(self, record: TurnRecord, now: float) -> None:
+        """Somebody made a sound, but said nothing: answer what was said before, if that has no answer yet; or say the
+        rest of an answer that was cut."""
+        detection = self._core.settings.turn_detection
         if self._owed is not None:
             self._answer(*self._owed, now)
         elif self._answers.unheard is not None and not self.speaking:
             self._answers.answer_turn(self._answers.unheard, now)
+        elif detection is not None and detection.create_response and not self.speaking:
+            self._answers.go_on(record, now)
 
     def _add_item(self, item_id: str, record: TurnRecord, pcm: bytes) -> Entry:
         conversation, outbox = self._core.conversation, self._core.outbox
@@ -224,7 +234,7 @@ class Listener:
         outbox.send(ConversationItemDone(previous_item_id=previous, item=copied(item)))
         return entry
 
-    def _empty_buffer(self) -> None:
-        self._turns.forget()
+    def _empty_buffer(self, now: float) -> None:
+        self._turns.forget(now)
         self._ignore_before = self._buffer.end
         self._buffer.drop_before(self._buffer.end)

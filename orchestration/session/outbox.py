@@ -8,7 +8,7 @@ from typing import Literal
 
 from actors.messages import STT_RATE_HZ, Failed, Rank, Request, Result, SttRequest, is_final
 from orchestration.session.config import StageTimeouts
-from orchestration.session.effects import Cancel, Close, Effect, Promote, Send, Submit
+from orchestration.session.effects import Cancel, Close, Effect, Hold, Promote, Send, Submit
 from orchestration.session.events import ServerEvent
 
 Handler = Callable[[Result, float], None]
@@ -91,6 +91,9 @@ class Outbox:
         elif entry.deadline is not None:
             entry.deadline = max(entry.deadline, now + entry.timeout_s)
         entry.handler(result, now)
+
+    def hold(self, held: bool) -> None:
+        self._effects.append(Hold(held))
 
     def time_out(self, now: float) -> None:
         """Fail every request whose stage has not answered in time."""

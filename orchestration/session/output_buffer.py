@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from orchestration.session.conversation import Entry
 from orchestration.session.core import Core
 from orchestration.session.errors import ClientError
 from orchestration.session.events import (
@@ -9,6 +10,9 @@ from orchestration.session.events import (
     OutputAudioBufferStarted,
     OutputAudioBufferStopped,
 )
+
+ABOUT_TO_MS = 1_000
+"""Where in its sound an answer is, is known to a word or two."""
 
 
 class OutputBuffer:
@@ -48,9 +52,22 @@ class OutputBuffer:
             self._core.outbox.send(OutputAudioBufferCleared(response_id=self._playing))
             self._playing = None
 
+    def said(self, now: float) -> str:
+        """What has come out of the speaker of the latest spoken answers, and is about to."""
+        latest = [entry for entry in self._core.conversation.entries if entry.spoken is not None][-2:]
+        return " ".join(self._said_of(entry, now) for entry in latest)
+
+    def _said_of(self, entry: Entry, now: float) -> str:
+        spoken = entry.spoken
+        assert spoken is not None, "only what is spoken is asked for"
+        if spoken.heard_ms is not None:
+            return spoken.heard
+        return spoken.cut(self._core.playback.heard_ms(entry.id, now) + ABOUT_TO_MS)
+
     def ends_at(self) -> float | None:
         """When `output_audio_buffer.stopped` is due."""
-        return self._core.playback.ends_at if self._playing is not None else None
+        playback = self._core.playback
+        return playback.ends_at if self._playing is not None and not playback.held else None
 
     def tick(self, now: float, active: str | None) -> None:
         """Say so when the sound of a response that is done has been played."""

@@ -82,6 +82,11 @@ class MessageOutput:
     def sound(self, pcm: bytes, rate_hz: int, now: float) -> None:
         self._part(lambda **ids: ResponseAudioDelta(**ids, delta=pcm, rate_hz=rate_hz), now)
 
+    @property
+    def written(self) -> str:
+        """Its whole text."""
+        return self._text
+
     def close(self, status: ItemStatus, now: float) -> None:
         text = self._text
         if self._audio:

@@ -77,8 +77,15 @@ class Response:
         self._voice = Voice(core.outbox, self.id, style, self, core.playback.remaining_s, allowance)
         self._gate.do(self._open, now)
 
-    def generate(self, messages: list[Message], tool_choice: str, now: float) -> None:
-        """Ask the LLM."""
+    def generate(
+        self,
+        messages: list[Message],
+        tool_choice: str,
+        now: float,
+        delivered: str = "",
+        delivered_tokens: int = 0,
+    ) -> None:
+        """Ask the LLM, for what comes after `delivered`."""
         self.record.mark("llm_start", now)
         plan = self.plan
         request = LlmRequest(
@@ -88,6 +95,8 @@ class Response:
             plan.max_output_tokens if isinstance(plan.max_output_tokens, int) else None,
             self._core.defaults.temperature,
             self._core.defaults.seed,
+            delivered,
+            delivered_tokens,
         )
         rank = Rank.SPECULATIVE if self._gate.closed else Rank.CONFIRMED
         self._core.outbox.submit(request, self.id, self._llm, now, rank)
@@ -128,10 +137,7 @@ class Response:
             case LlmText(text=text, tokens=tokens):
                 self.record.mark("first_token", now)
                 self._output_tokens += tokens
-                self._write(self._visible.feed(text), now)
-                self._speak(self._clauses.feed(text), now)
-                self._text_waits = True
-                self.hurry(now)
+                self._take_text(text, now)
             case LlmToolCall(name=name, arguments=arguments):
                 self.record.mark("first_token", now)
                 self._call(name, arguments, now)
@@ -144,6 +150,12 @@ class Response:
                 self.fail("llm_failed", message, now)
             case _:
                 self.fail("llm_failed", f"llm: unexpected {type(result).__name__}.", now)
+
+    def _take_text(self, text: str, now: float) -> None:
+        self._write(self._visible.feed(text), now)
+        self._speak(self._clauses.feed(text), now)
+        self._text_waits = True
+        self.hurry(now)
 
     def _write(self, text: str, now: float) -> None:
         if not text:
@@ -163,11 +175,35 @@ class Response:
         self._message.text(text, now)
         self.record.answer += text
 
+    @property
+    def unheard(self) -> str:
+        """What was written of an answer that was interrupted in the middle, and not heard."""
+        calls = len(self._output) > 1
+        if self._message is None or calls or not self.plan.in_conversation or self.plan.modality != "audio":
+            return ""
+        heard = self._voice.record.heard
+        return self._message.written[len(heard) :].strip() if heard else ""
+
+    @property
+    def item_id(self) -> str:
+        """Of its message; empty where it has none."""
+        return self._message.item.id if self._message is not None else ""
+
+    def go_on(self, other: Response, messages: list[Message], now: float) -> None:
+        """Say what was not heard of `other`; `messages` is what that was an answer to."""
+        heard = other._voice.record.heard
+        self._take_text(other.unheard, now)
+        if other._llm_done is not None:
+            self._llm(other._llm_done, now)
+        else:
+            self.generate(messages, "none", now, heard + " " + other.unheard, other._output_tokens)
+
     def hurry_at(self) -> float | None:
         """When the sound runs out while the LLM writes a long clause: then it is cut where it stands."""
         if self._llm_done is not None or not self._text_waits or not self._voice.starved:
             return None
-        return None if self._gate.closed else self._core.playback.ends_at - HURRY_S
+        playback = self._core.playback
+        return None if self._gate.closed or playback.held else playback.ends_at - HURRY_S
 
     def hurry(self, now: float) -> None:
         at = self.hurry_at()

@@ -166,7 +166,7 @@ class Session:
             case InputAudioBufferCommit():
                 self._listener.commit(now)
             case InputAudioBufferClear():
-                self._listener.clear()
+                self._listener.clear(now)
             case SessionUpdate():
                 self._update(event, now)
             case ConversationItemCreate():
@@ -190,7 +190,7 @@ class Session:
         before = settings.turn_detection
         settings.update(event.session, self._core.audio_sent)
         if settings.turn_detection != before:
-            self._listener.configure()
+            self._listener.configure(now)
             if self._answers.last_done_at is not None:
                 self._answers.last_done_at = now  # an idle timeout counts from when it is set
         self._core.outbox.send(SessionUpdated(session=settings.session))

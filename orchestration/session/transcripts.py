@@ -7,6 +7,7 @@ from collections.abc import Callable
 from actors.messages import STT_RATE_HZ, Failed, Rank, Result, SttRequest, SttResult
 from orchestration.session.conversation import Entry
 from orchestration.session.core import Core
+from orchestration.session.echo import is_echo
 from orchestration.session.events import (
     InputAudioTranscriptionCompleted,
     InputAudioTranscriptionDelta,
@@ -15,6 +16,7 @@ from orchestration.session.events import (
     TranscriptionUsage,
 )
 from orchestration.session.items import InputAudio, MessageItem
+from orchestration.session.stable_words import StableWords
 from orchestration.session.timeline import TurnRecord
 
 
@@ -28,6 +30,10 @@ class Hearing:
         self.started = False
         self.heard: Callable[[float], None] = lambda now: None
         """Called when the transcript is there, or cannot be had."""
+        self.words = StableWords()
+        """What the client was told of it so far."""
+        self.said_by_machine: Callable[[float], str] | None = None
+        """Where it was spoken over an answer: what has come out of the speaker."""
         self._core = core
         self._pcm = pcm
         self.record = record
@@ -66,7 +72,7 @@ class Hearing:
     def _result(self, result: Result, now: float) -> None:
         match result:
             case SttResult(final=True):
-                self.result = result
+                self.result = self._unless_echo(result, now)
             case SttResult():
                 return
             case Failed(message=message):
@@ -75,6 +81,13 @@ class Hearing:
                 self.problem = f"stt: unexpected {type(result).__name__}."
         self.record.transcript_done = now
         self.heard(now)
+
+    def _unless_echo(self, result: SttResult, now: float) -> SttResult:
+        """`result`, without its words where the machine has heard itself."""
+        if self.said_by_machine is None or not is_echo(result.text, self.said_by_machine(now)):
+            return result
+        self._core.echoes = True
+        return SttResult("", rejected="echo")
 
 
 class Transcripts:
@@ -138,11 +151,15 @@ class Transcripts:
         self._core.conversation.changed()
         if not told:
             return
-        if text:
-            outbox.send(InputAudioTranscriptionDelta(item_id=entry.id, content_index=0, delta=text))
+        rest = hearing.words.finish(text)
+        if rest:
+            outbox.send(InputAudioTranscriptionDelta(item_id=entry.id, content_index=0, delta=rest))
+        told_text = hearing.words.told
         usage = TranscriptionUsage(len(entry.pcm) / 2 / STT_RATE_HZ)
         outbox.send(
-            InputAudioTranscriptionCompleted(item_id=entry.id, content_index=0, transcript=text, usage=usage)
+            InputAudioTranscriptionCompleted(
+                item_id=entry.id, content_index=0, transcript=told_text, usage=usage
+            )
         )
 
 

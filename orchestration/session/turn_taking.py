@@ -11,11 +11,18 @@ from orchestration.session.audio_buffer import AudioBuffer, to_ms, to_samples
 from orchestration.session.barge_in import BargeIn
 from orchestration.session.config import ServerVad
 from orchestration.session.core import Core
-from orchestration.session.events import InputAudioBufferSpeechStarted, InputAudioBufferSpeechStopped
+from orchestration.session.echo import is_echo
+from orchestration.session.events import (
+    InputAudioBufferSpeechStarted,
+    InputAudioBufferSpeechStopped,
+    InputAudioTranscriptionDelta,
+)
+from orchestration.session.partials import Partials
+from orchestration.session.stable_words import StableWords
 from orchestration.session.timeline import TurnRecord
 from orchestration.session.transcripts import Hearing
 from orchestration.session.turns import endpointing
-from orchestration.session.turns.base import AskTurn, Ended, Paused, Resumed, Signal, Started
+from orchestration.session.turns.base import AskTurn, Ended, Endpointing, Paused, Resumed, Signal, Started
 from orchestration.session.vad_feed import Frame
 
 TURN_WINDOW_MS = 8_000
@@ -32,11 +39,19 @@ class Turn:
     item_id: str
     start: int
     """First sample of its speech."""
+    run_start: int
+    """First sample of its speech in a row."""
     audio_start: int
     """First sample of its sound: `start` less the padding."""
     record: TurnRecord = field(default_factory=TurnRecord)
+    over_answer: bool = False
+    """Whether an answer was playing when it began."""
+    words: StableWords = field(default_factory=StableWords)
+    """What the client was told of it while it was spoken."""
+    partials: Partials | None = None
     announced: bool = False
     """Whether the client knows of it: speech over an answer first has to prove to be an interruption."""
+    paused: bool = False
     attempt: int = 0
     hearing: Hearing | None = None
     ended: Ended | None = None
@@ -44,7 +59,8 @@ class Turn:
 
 
 class TurnTaking:
-    """Follows VAD frames.  `over(turn, hearing, ended, now)` is called for each turn that is complete."""
+    """Follows VAD frames.  `over(turn, hearing, ended, now)` is called for each turn that is complete,
+    `dismissed(record, now)` for speech that was none of the client's business."""
 
     def __init__(
         self,
@@ -52,7 +68,7 @@ class TurnTaking:
         answers: Answers,
         buffer: AudioBuffer,
         over: Callable[[Turn, Hearing, Ended, float], None],
-        dismissed: Callable[[float], None],
+        dismissed: Callable[[TurnRecord, float], None],
     ) -> None:
         self._core = core
         self._answers = answers
@@ -62,19 +78,25 @@ class TurnTaking:
         self._barge_in = BargeIn(core.defaults.pace)
         self._count = 0
         self._questions = 0
+        self._held = False
+        """Whether the sound is held back."""
         self.turn: Turn | None = None
-        self.configure()
+        self._endpointing = self._strategy()
 
-    def configure(self) -> None:
+    def configure(self, now: float) -> None:
         """Turn detection was set."""
-        self._endpointing = endpointing(self._core.settings.turn_detection, self._core.defaults.pace)
-        self.forget()
+        self._endpointing = self._strategy()
+        self.forget(now)
 
-    def forget(self) -> None:
+    def _strategy(self) -> Endpointing:
+        return endpointing(self._core.settings.turn_detection, self._core.defaults.pace)
+
+    def forget(self, now: float) -> None:
         """What was being said was committed or cleared by the client."""
         if self.turn is not None:
             self._drop_attempt(self.turn)
             self.turn = None
+        self._hold(False, now)
         self._endpointing.reset()
 
     def next_number(self) -> int:
@@ -90,11 +112,19 @@ class TurnTaking:
         for signal in self._endpointing.frame(frame):
             self._signal(signal, frame.end, now)
         turn = self.turn
-        if turn is None or turn.announced or turn.hearing is not None or turn.ended is not None:
+        if turn is None or turn.paused:
             return
         if frame.probability < SPEECH_PROBABILITY:
             return
-        if not self._overlaps(now) or self._barge_in.by_duration(frame.end - turn.start):
+        if turn.partials is not None and self._wants_partials(turn):
+            turn.partials.look(
+                turn.start, frame.end, lambda: self._buffer.read(turn.audio_start, frame.end), now
+            )
+        if turn.announced:
+            return
+        if not self._overlaps(now) or (
+            not self._core.echoes and self._barge_in.by_duration(frame.end - turn.run_start)
+        ):
             self._announce(turn, now)
 
     def _signal(self, signal: Signal, position: int, now: float) -> None:
@@ -103,8 +133,8 @@ class TurnTaking:
                 self._start(at, now)
             case Paused(at=at):
                 self._pause(at, position, now)
-            case Resumed():
-                self._resume()
+            case Resumed(at=at):
+                self._resume(at, now)
             case AskTurn(until=until):
                 self._ask_turn(until, now)
             case _:
@@ -112,20 +142,58 @@ class TurnTaking:
 
     def _start(self, at: int, now: float) -> None:
         if self.turn is not None:
-            self._resume()
+            self._resume(at, now)
             return
         detection = self._core.settings.turn_detection
         padding_ms = detection.prefix_padding_ms if isinstance(detection, ServerVad) else SEMANTIC_PREFIX_MS
         audio_start = max(self._buffer.start, at - to_samples(padding_ms))
-        self.turn = Turn(self.next_number(), self._core.outbox.new_id("item"), at, audio_start)
-        self.turn.record.speech_start = now
-        if not self._overlaps(now):
-            self._announce(self.turn, now)
+        self.turn = Turn(self.next_number(), self._core.outbox.new_id("item"), at, at, audio_start)
+        turn = self.turn
+        turn.record.speech_start = now
+        if self._core.defaults.partial_share and self._core.defaults.hears == "transcript":
+            turn.partials = Partials(
+                self._core, f"partial-{turn.number}", lambda text, at: self._partial(turn, text, at)
+            )
+        turn.over_answer = self._overlaps(now)
+        if turn.over_answer:
+            self._hold(True, now)
+        else:
+            self._announce(turn, now)
 
     def _overlaps(self, now: float) -> bool:
         detection = self._core.settings.turn_detection
         interrupts = detection is not None and detection.interrupt_response
         return interrupts and self._core.playback.playing(now)
+
+    def _hold(self, held: bool, now: float) -> None:
+        """Where the server paces the sound: stop it while nobody knows yet whether it is interrupted."""
+        core = self._core
+        if held == self._held or (held and (core.echoes or not core.defaults.paced_output)):
+            return
+        self._held = held
+        if held:
+            core.playback.hold(now)
+        else:
+            core.playback.release(now)
+        core.outbox.hold(held)
+
+    def _wants_partials(self, turn: Turn) -> bool:
+        """Whether words are wanted while they are spoken: by the client, or since only they tell speech from echo."""
+        settings = self._core.settings
+        if not turn.announced:
+            return self._core.echoes
+        transcription = settings.input.transcription
+        live = transcription is not None and transcription.delay is not None
+        return live or settings.realtime is None
+
+    def _partial(self, turn: Turn, text: str, now: float) -> None:
+        if turn.announced:
+            delta = turn.words.grow(text)
+            if delta:
+                event = InputAudioTranscriptionDelta(item_id=turn.item_id, content_index=0, delta=delta)
+                self._core.outbox.send(event)
+        elif self._barge_in.by_words(text) and not is_echo(text, self._answers.output.said(now)):
+            self._announce(turn, now)
 
     def _announce(self, turn: Turn, now: float) -> None:
         turn.announced = True
@@ -136,10 +204,14 @@ class TurnTaking:
         detection = self._core.settings.turn_detection
         if detection is not None and detection.interrupt_response:
             self._answers.interrupt(now)
+        self._hold(False, now)
 
     def _pause(self, at: int, position: int, now: float) -> None:
         turn = self.turn
         assert turn is not None, "only a turn can pause"
+        turn.paused = True
+        if turn.partials is not None:
+            turn.partials.stop()
         turn.record.pause_seen = now
         turn.record.last_speech = now - to_ms(position - at) / 1000
         if turn.announced and self._core.defaults.speculation == "off":
@@ -156,16 +228,25 @@ class TurnTaking:
     def _hearing(self, turn: Turn, until: int) -> Hearing:
         turn.attempt += 1
         pcm = self._buffer.read(turn.audio_start, until)
-        return Hearing(self._core, f"turn-{turn.number}.{turn.attempt}", pcm, turn.record)
+        hearing = Hearing(self._core, f"turn-{turn.number}.{turn.attempt}", pcm, turn.record)
+        hearing.words = turn.words
+        if turn.over_answer:
+            hearing.said_by_machine = self._answers.output.said
+        return hearing
 
-    def _resume(self) -> None:
+    def _resume(self, at: int, now: float) -> None:
         turn = self.turn
         assert turn is not None, "only a turn can go on"
+        turn.run_start, turn.paused = at, False
         turn.ended = None
         self._drop_attempt(turn)
+        if not turn.announced and self._overlaps(now):
+            self._hold(True, now)
 
     def _drop_attempt(self, turn: Turn) -> None:
         self._core.outbox.cancel(f"endpoint-{self._questions}")
+        if turn.partials is not None:
+            turn.partials.stop()
         if turn.hearing is not None:
             turn.hearing.cancel()
             turn.hearing = None
@@ -174,6 +255,7 @@ class TurnTaking:
 
     def _heard(self, turn: Turn, hearing: Hearing, now: float) -> None:
         """An early transcript: it may prove an interruption, and the answer may begin."""
+        self._endpointing.said(hearing.text)
         self._weigh(turn, hearing, now)
         if turn.ended is not None:
             self._conclude(turn, hearing, turn.ended, now)
@@ -187,6 +269,7 @@ class TurnTaking:
         wanted = self._barge_in.by_words(hearing.text) or (hearing.text != "" and not self._overlaps(now))
         if wanted and not turn.announced:
             self._announce(turn, now)
+        self._hold(False, now)
 
     def _ask_turn(self, until: int, now: float) -> None:
         turn = self.turn
@@ -236,6 +319,7 @@ class TurnTaking:
 
     def _dismiss(self, turn: Turn, now: float) -> None:
         """It was no interruption: the client never hears of it."""
+        self._hold(False, now)
         self._drop_attempt(turn)
         self.turn = None
-        self._dismissed(now)
+        self._dismissed(turn.record, now)

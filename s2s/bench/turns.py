@@ -23,7 +23,7 @@ import numpy as np
 
 from orchestration.session.config import Pace, ServerVad
 from orchestration.session.turns import endpointing
-from orchestration.session.turns.base import Started
+from orchestration.session.turns.base import Resumed, Started
 from orchestration.session.vad_feed import Frame
 from s2s.audio import Pcm16
 from s2s.bench import bounds
@@ -259,7 +259,7 @@ def confirmed_ms(measure: Measure, pcm: Pcm16, barge_in_ms: int) -> float | None
     for number, probability in enumerate(measure.probabilities(np.concatenate([pcm, silence]))):
         frame = Frame(number * 512, probability)
         for signal in strategy.frame(frame):
-            began = signal.at if isinstance(signal, Started) else None
+            began = signal.at if isinstance(signal, (Started, Resumed)) else None
         if began is not None and probability >= 0.5 and (frame.end - began) / 16 >= barge_in_ms:
             return frame.end / 16
     return None

@@ -24,7 +24,9 @@ class Paused:
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """The turn goes on after all."""
+    """The turn goes on after all, with speech from sample `at` on."""
+
+    at: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,9 @@ class Endpointing(Protocol):
 
     def judged(self, probability: float) -> list[Signal]:
         """The turn model's answer to the last `AskTurn`."""
+
+    def said(self, text: str) -> None:
+        """What was said up to the pause that is on."""
 
     def reset(self) -> None:
         """No turn is on: what came before was committed or cleared."""

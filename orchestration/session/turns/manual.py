@@ -17,5 +17,8 @@ class ManualTurns:
     def judged(self, probability: float) -> list[Signal]:
         return []
 
+    def said(self, text: str) -> None:
+        pass
+
     def reset(self) -> None:
         pass

@@ -1,7 +1,8 @@
-"""`semantic_vad`: a turn ends when what was said sounds complete, or after a long silence."""
+"""`semantic_vad`: a turn ends when it sounds complete and its words don't say otherwise, or after a long silence."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from orchestration.session.config import Pace, SemanticVad
@@ -34,6 +35,20 @@ WAITS = {
 }
 
 
+_OPEN_ENDS = """
+a an the my your his her our their this these those and or but because so if when while that which who than
+to of in on at for from with by as is are was were be am i um uh
+"""
+OPEN_ENDS = frozenset(re.findall(r"\w+", _OPEN_ENDS))
+"""English words that no sentence ends with; in other languages the sound alone decides."""
+
+
+def is_open(text: str) -> bool:
+    """Whether `text` stops in the middle of a sentence."""
+    words = re.findall(r"[^\W_]+", text.lower().replace("'", ""))
+    return bool(words) and words[-1] in OPEN_ENDS and not text.rstrip().endswith(("?", "!"))
+
+
 class SemanticEndpointing:
     def __init__(self, detection: SemanticVad, pace: Pace) -> None:
         self._waits = WAITS[detection.eagerness]
@@ -45,7 +60,7 @@ class SemanticEndpointing:
         self._now = frame.end
         signals = self._run.frame(frame)
         if any(isinstance(signal, Paused) for signal in signals):
-            self._complete, self._asked = False, 1
+            self._complete, self._open, self._asked = False, False, 1
             return [*signals, AskTurn(frame.end), *self._end()]
         if self._run.paused and self._asked == 1 and self._run.silence_ms(frame.end) >= ASK_AGAIN_MS:
             self._asked = 2
@@ -56,16 +71,20 @@ class SemanticEndpointing:
         self._complete = self._complete or probability >= self._waits.completeness
         return self._end()
 
+    def said(self, text: str) -> None:
+        self._open = is_open(text)
+
     def reset(self) -> None:
         self._run.reset()
-        self._complete = False
+        self._complete = self._open = False
         self._asked = 0
 
     def _end(self) -> list[Signal]:
         silence_from = self._run.silence_from
         if silence_from is None or not self._run.paused:
             return []
-        enough = self._waits.complete_ms if self._complete else self._waits.longest_ms
+        complete = self._complete and not self._open
+        enough = self._waits.complete_ms if complete else self._waits.longest_ms
         if self._run.silence_ms(self._now) < enough:
             return []
         self.reset()

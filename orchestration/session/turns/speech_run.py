@@ -58,7 +58,7 @@ class SpeechRun:
             return []
         self.silence_from = None
         was_paused, self.paused = self.paused, False
-        return [Resumed()] if was_paused else []
+        return [Resumed(self._run_from)] if was_paused else []
 
     def _silence(self, frame: Frame) -> list[Signal]:
         if not self.speaking:

@@ -25,7 +25,7 @@ from actors.messages import (
 )
 from orchestration.session import events as ev
 from orchestration.session.config import SessionDefaults
-from orchestration.session.effects import Cancel, Close, Effect, Promote, Send, Submit
+from orchestration.session.effects import Cancel, Close, Effect, Hold, Promote, Send, Submit
 from orchestration.session.session import Session
 
 TTS_RATE_HZ = 1000
@@ -58,6 +58,7 @@ class Rig:
         self.open: dict[int, Submit] = {}
         self.cancelled: list[str] = []
         self.promoted: list[str] = []
+        self.holds: list[tuple[float, bool]] = []
         self.closed: str | None = None
         self.transcripts: deque[str | Result] = deque()
         self.replies: deque[str | list[Result]] = deque()
@@ -134,6 +135,8 @@ class Rig:
                     self.open = {w: s for w, s in self.open.items() if s.generation != generation}
                 case Promote(generation, _):
                     self.promoted.append(generation)
+                case Hold(held):
+                    self.holds.append((self.now, held))
                 case Close(reason):
                     self.closed = reason
         for submit in waiting:

@@ -1,0 +1,26 @@
+"""Does the microphone hear the machine itself?"""
+
+from __future__ import annotations
+
+import re
+from difflib import SequenceMatcher
+
+FEWEST_WORDS = 3
+"""Fewer words prove nothing: a person may well say "the weather", too."""
+SHARE = 0.6
+"""Words that have to be the machine's, in its order: a recognizer mishears some."""
+RECENT_WORDS = 60
+"""What the machine said before these is too long ago to be heard now."""
+
+
+def is_echo(heard: str, said: str) -> bool:
+    """Whether `heard` is what the machine has `said`, give or take some words."""
+    words, own = _words(heard), _words(said)[-RECENT_WORDS:]
+    if len(words) < FEWEST_WORDS:
+        return False
+    blocks = SequenceMatcher(None, words, own, autojunk=False).get_matching_blocks()
+    return sum(block.size for block in blocks) >= SHARE * len(words)
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[^\W_]+", text.lower().replace("'", ""))
