@@ -249,6 +249,20 @@ def test_a_client_secret_opens_the_session_that_it_was_made_for() -> None:
     assert rig.client.get("/v1/models", headers=headers).status_code == 401
 
 
+def test_what_a_client_secret_leaves_open_is_as_the_server_says() -> None:
+    rig = Rig()
+    semantic = {"audio": {"input": {"turn_detection": {"type": "semantic_vad"}}}}
+    rig.sessions.defaults = SessionDefaults(session=semantic)
+    session = {"type": "realtime", "audio": {"output": {"voice": "nova"}}}
+    made = rig.client.post("/v1/realtime/client_secrets", json={"session": session}).json()
+    headers = {"Authorization": f"Bearer {made['value']}"}
+    with rig.client.websocket_connect("/v1/realtime", headers=headers) as socket:
+        opened = socket.receive_json()["session"]
+    for audio in (made["session"]["audio"], opened["audio"]):
+        assert audio["output"]["voice"] == "nova"
+        assert audio["input"]["turn_detection"]["type"] == "semantic_vad"
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -288,6 +302,16 @@ def test_a_text_turn_over_the_socket_is_answered_in_speech(rig: Rig) -> None:
         base64.b64decode(e["delta"]) for e in events if e["type"] == "response.output_audio.delta"
     )
     assert len(audio) == 4800 and events[-1]["response"]["status"] == "completed"
+
+
+def test_a_stage_that_does_not_run_here_fails_the_answer_not_the_session(rig: Rig) -> None:
+    llm = rig.links.pop("llm")
+    with rig.client.websocket_connect("/v1/realtime") as socket:
+        response = text_turn(socket)[-1]["response"]
+        assert response["status"] == "failed"
+        assert "llm: this server runs no such stage" in response["status_details"]["error"]["message"]
+        rig.links["llm"] = llm
+        assert text_turn(socket)[-1]["response"]["status"] == "completed"
 
 
 def test_a_bad_event_is_an_error_and_the_session_goes_on(rig: Rig) -> None:
