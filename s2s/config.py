@@ -69,6 +69,7 @@ class ServerSettings:
     max_sessions: int = _setting(8, "conversations at once; more are refused at connect")
     max_session_s: float = _setting(3600.0, "longest conversation; 0: no end")
     max_idle_s: float = _setting(0.0, "longest time without a client event; 0: any")
+    timeline: bool = _setting(False, "print a line for each turn: when its steps came")
     drain_s: float = _setting(30.0, "how long running answers may go on when the server is told to end")
 
 

@@ -19,7 +19,7 @@ from actors.queue.link import Replica, StageLink
 from actors.registry import find
 from orchestration.session.config import Limits, Pace, SessionDefaults, Transcription
 from orchestration.session.events import ClientEvent, ServerEvent
-from orchestration.session.timeline import TurnRecord
+from orchestration.session.timeline import KEPT_TURNS, TurnRecord
 from s2s.access import Access
 from s2s.config import Config
 from s2s.session_driver import SessionDriver
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+TURNS_POLL_S = 0.3
 CONCURRENT_CALLS = 1000
 """Calls to the actor that may be open at once: each waiting client of `next_events` holds one."""
 
@@ -71,7 +72,9 @@ class Gateway:
         self._pools: dict[str, int] = {}
         self._http: HttpServer | None = None
         self._stopped = asyncio.Event()
+        self._over: deque[tuple[str, TurnRecord]] = deque(maxlen=KEPT_TURNS)
         self._sessions = Sessions(self._links, options.defaults, options.max_sessions)
+        self._sessions.turn_over = lambda session, turn: self._over.append((session, turn))
 
     async def start(self) -> None:
         """Make the links; the supervisor then pushes the pools."""
@@ -145,6 +148,15 @@ class Gateway:
     async def turns(self, session: str) -> list[TurnRecord]:
         """The timeline of each turn so far."""
         return list(self._inboxes[session].driver.session.timeline.turns)
+
+    async def next_turns(self) -> list[tuple[str, TurnRecord]]:
+        """Session and record of the turns that are over since the last call, waiting for one."""
+        while not self._over:
+            await asyncio.sleep(TURNS_POLL_S)
+            self._sessions.look_for_turns()
+        over = list(self._over)
+        self._over.clear()
+        return over
 
     async def close_session(self, session: str) -> None:
         inbox = self._inboxes.pop(session)

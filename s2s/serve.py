@@ -14,6 +14,7 @@ from s2s.config import Config, ConfigError
 from s2s.gateway import start_gateway
 from s2s.serving import ServeOptions
 from s2s.system import running
+from s2s.timeline_view import timeline_line
 
 
 def run(config: Config, args: argparse.Namespace) -> int:
@@ -27,7 +28,7 @@ def run(config: Config, args: argparse.Namespace) -> int:
             print(f"error: {error.cause}", file=sys.stderr)
             return 1
         _tell(address, system.startup_s)
-        return _until_told(gateway, config.server.drain_s)
+        return _until_told(gateway, config.server.drain_s, config.server.timeline)
 
 
 def serve_options(config: Config) -> ServeOptions:
@@ -78,10 +79,10 @@ def _tell(address: str, startup_s: float) -> None:
     print("  Ctrl-C ends it.", flush=True)
 
 
-def _until_told(gateway: Any, drain_s: float) -> int:
+def _until_told(gateway: Any, drain_s: float, timeline: bool) -> int:
     """Serve until Ctrl-C or SIGTERM, then let running answers finish; another Ctrl-C does not wait for them."""
     try:
-        ray.get(gateway.stopped.remote())
+        _watch(gateway, timeline)
     except KeyboardInterrupt:
         print(f"ending: running answers have {drain_s:g} s to finish", file=sys.stderr, flush=True)
     except ray.exceptions.RayActorError as error:
@@ -93,3 +94,15 @@ def _until_told(gateway: Any, drain_s: float) -> int:
         print(f"error: the gateway did not end cleanly: {error}", file=sys.stderr)
         return 1
     return 0
+
+
+def _watch(gateway: Any, timeline: bool) -> None:
+    """Return when the gateway has stopped; until then show its turns, where that is wanted."""
+    stopped = gateway.stopped.remote()
+    while timeline:
+        turns = gateway.next_turns.remote()
+        if stopped in ray.wait([stopped, turns])[0]:
+            break
+        for session, turn in ray.get(turns):
+            print(timeline_line(session, turn), flush=True)
+    ray.get(stopped)

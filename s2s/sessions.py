@@ -13,6 +13,7 @@ from orchestration.session.config import SessionDefaults
 from orchestration.session.effects import Close
 from orchestration.session.events import ServerEvent
 from orchestration.session.session import Session
+from orchestration.session.timeline import TurnRecord
 from s2s.histograms import TurnHistograms
 from s2s.session_driver import Link, SessionDriver
 
@@ -38,6 +39,8 @@ class Sessions:
     max_sessions: int = 64
     draining: bool = False
     drivers: dict[str, SessionDriver] = field(default_factory=dict)
+    turn_over: Callable[[str, TurnRecord], None] = lambda session, turn: None
+    """Called once for each turn that is over, some time after."""
     _jobs: dict[str, asyncio.Queue[Result]] = field(default_factory=dict)
     _empty: asyncio.Event = field(default_factory=asyncio.Event)
     _histograms: TurnHistograms = field(default_factory=TurnHistograms)
@@ -73,15 +76,20 @@ class Sessions:
 
     def histograms(self) -> TurnHistograms:
         """Of all turns that are over."""
+        self.look_for_turns()
+        return self._histograms
+
+    def look_for_turns(self) -> None:
+        """Call `turn_over` for those that have ended since."""
         for driver in self.drivers.values():
             self._count_turns(driver)
-        return self._histograms
 
     def _count_turns(self, driver: SessionDriver) -> None:
         last = self._counted.get(driver.session.id, 0)
         for turn in driver.session.timeline.turns:
             if turn.number > last and turn.status:
                 self._histograms.add(turn)
+                self.turn_over(driver.session.id, turn)
                 last = turn.number
         self._counted[driver.session.id] = last
 
