@@ -42,7 +42,10 @@ MAX_SPEECH_CHARACTERS = 4096
 
 async def transcriptions(sessions: Sessions, request: Request) -> Response:
     """`POST /v1/audio/transcriptions`: a file in, its text out (json, text, verbose_json, srt, vtt)."""
-    if int(request.headers.get("content-length") or 0) > MAX_BODY_BYTES:
+    length = request.headers.get("content-length", "")
+    if not length.isdigit():
+        raise HttpError(411, "length_required", "Send the file with its Content-Length.")
+    if int(length) > MAX_BODY_BYTES:
         raise HttpError(413, "too_large", f"The file is over {MAX_BODY_BYTES >> 20} MiB.")
     if not request.headers.get("content-type", "").startswith("multipart/form-data"):
         raise invalid("Send the file as multipart/form-data.", "file")

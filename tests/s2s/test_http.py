@@ -113,6 +113,7 @@ def test_a_bad_upload_is_named(rig: Rig) -> None:
     post = rig.client.post
     assert post("/v1/audio/transcriptions", data={"model": "m"}).status_code == 400
     assert post("/v1/audio/transcriptions", files={"other": b""}).json()["error"]["param"] == "file"
+    assert post("/v1/audio/transcriptions", content=iter([b"-" * 100])).status_code == 411
     error = post("/v1/audio/transcriptions", files={"file": ("talk.wav", b"no audio")}).json()["error"]
     assert "talk.wav" in error["message"] and "/" not in error["message"].split(":")[0]
     reply = post(
