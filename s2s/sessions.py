@@ -13,7 +13,7 @@ from orchestration.session.config import SessionDefaults
 from orchestration.session.effects import Close
 from orchestration.session.events import ServerEvent
 from orchestration.session.session import Session
-from orchestration.session.timeline import TurnRecord
+from orchestration.session.timeline import Speculation, TurnRecord
 from s2s.histograms import TurnHistograms
 from s2s.session_driver import Link, SessionDriver
 
@@ -44,6 +44,10 @@ class Sessions:
     _jobs: dict[str, asyncio.Queue[Result]] = field(default_factory=dict)
     _empty: asyncio.Event = field(default_factory=asyncio.Event)
     _histograms: TurnHistograms = field(default_factory=TurnHistograms)
+    _speculation: dict[str, Speculation] = field(
+        default_factory=lambda: {"stt": Speculation(), "answers": Speculation()}
+    )
+    """Of the sessions that are closed."""
     _counted: dict[str, int] = field(default_factory=dict)
     """The last turn of each open session that the histograms hold."""
 
@@ -70,6 +74,7 @@ class Sessions:
         driver.disconnect()
         if self.drivers.pop(driver.session.id, None) is not None:
             self._count_turns(driver)
+            self._speculation = _sum(self._speculation, driver.session.timeline.speculation)
             self._counted.pop(driver.session.id, None)
         if not self.drivers:
             self._empty.set()
@@ -78,6 +83,13 @@ class Sessions:
         """Of all turns that are over."""
         self.look_for_turns()
         return self._histograms
+
+    def speculation(self) -> dict[str, Speculation]:
+        """What became of early work, in all sessions so far."""
+        total = self._speculation
+        for driver in self.drivers.values():
+            total = _sum(total, driver.session.timeline.speculation)
+        return total
 
     def look_for_turns(self) -> None:
         """Call `turn_over` for those that have ended since."""
@@ -140,3 +152,7 @@ class Sessions:
         except TimeoutError:
             return False
         return True
+
+
+def _sum(one: Mapping[str, Speculation], other: Mapping[str, Speculation]) -> dict[str, Speculation]:
+    return {name: one[name] + other[name] for name in one}

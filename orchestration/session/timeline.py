@@ -61,6 +61,9 @@ class Speculation:
     used: int = 0
     thrown_away: int = 0
 
+    def __add__(self, other: Speculation) -> Speculation:
+        return Speculation(self.used + other.used, self.thrown_away + other.thrown_away)
+
 
 @dataclass
 class Timeline:
@@ -68,6 +71,11 @@ class Timeline:
     stt: Speculation = field(default_factory=Speculation)
     answers: Speculation = field(default_factory=Speculation)
     _count: int = 0
+
+    @property
+    def speculation(self) -> dict[str, Speculation]:
+        """What became of early work: transcripts, and answers."""
+        return {"stt": self.stt, "answers": self.answers}
 
     def unanswered(self) -> TurnRecord:
         """The record of the last turn, or a new one if that has its answer."""

@@ -161,7 +161,14 @@ async def _turns(server: Server, request: Request) -> Response:
     driver = server.sessions.drivers.get(request.path_params["session"])
     if driver is None:
         raise HttpError(404, "session_not_found", f"No session {request.path_params['session']!r} is open.")
-    return JSONResponse({"object": "list", "data": [asdict(turn) for turn in driver.session.timeline.turns]})
+    timeline = driver.session.timeline
+    return JSONResponse(
+        {
+            "object": "list",
+            "data": [asdict(turn) for turn in timeline.turns],
+            "speculation": {work: asdict(counted) for work, counted in timeline.speculation.items()},
+        }
+    )
 
 
 async def _client_secrets(server: Server, request: Request) -> Response:

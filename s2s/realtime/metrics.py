@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 
 from s2s.histograms import BUCKETS_S
 from s2s.sessions import Sessions
@@ -37,6 +37,13 @@ class _Collector:
                     )
                     family.add_metric([stage], value)
         yield from families.values()
+        early = CounterMetricFamily(
+            "s2s_speculation", "Work begun before a turn was over", labels=["work", "outcome"]
+        )
+        for work, counted in self._sessions.speculation().items():
+            early.add_metric([work, "used"], counted.used)
+            early.add_metric([work, "thrown_away"], counted.thrown_away)
+        yield early
         for step, (counts, seconds) in self._sessions.histograms().steps.items():
             yield _histogram(step, counts, seconds)
 

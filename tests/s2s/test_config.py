@@ -160,6 +160,9 @@ def test_the_cache_folder_is_not_a_setting() -> None:
         ("profile", "embeded", "Did you mean 'embedded'"),
         ("stt", "wisper", "Did you mean 'whisper'"),
         ("turn_detection", "vad", "not one of"),
+        ("speculation", "everything", "not one of off, stt, llm, tts"),
+        ("barge_in_ms", "-1", "less than 0"),
+        ("partial_share", "2", "not between 0 and 1"),
     ],
 )
 def test_values_that_mean_nothing_are_errors_that_name_flag_and_value(

@@ -83,6 +83,7 @@ def test_metrics_count_sessions_and_replicas(rig: Rig) -> None:
     text = rig.client.get("/metrics").text
     assert "s2s_sessions 0.0" in text and 's2s_replicas{stage="stt"} 1.0' in text
     assert 's2s_turn_stt_seconds_bucket{le="+Inf"}' in text
+    assert 's2s_speculation_total{outcome="thrown_away",work="stt"} 0.0' in text
 
 
 def test_a_turn_shows_in_the_histograms(rig: Rig) -> None:
@@ -363,7 +364,9 @@ def test_turns_of_an_open_session_are_shown(rig: Rig) -> None:
     with rig.client.websocket_connect("/v1/realtime") as socket:
         events = text_turn(socket)
         session = events[0]["session"]["id"]
-        (turn,) = rig.client.get(f"/v1/sessions/{session}/turns").json()["data"]
+        reply = rig.client.get(f"/v1/sessions/{session}/turns").json()
+        (turn,) = reply["data"]
+        assert reply["speculation"]["answers"] == {"used": 0, "thrown_away": 0}
         assert turn["answer"] == "Hi there." and turn["first_audio_sent"] is not None
     assert rig.client.get("/v1/sessions/nobody/turns").status_code == 404
 

@@ -65,3 +65,16 @@ def test_transcription_and_16_khz_are_off_until_asked_for() -> None:
     defaults = gateway_options(config(("transcribe", None), ("allow_16k", None))).defaults
     assert defaults.transcription is not None
     assert defaults.allow_16k
+
+
+def test_turn_taking_is_as_the_settings_say() -> None:
+    flags = (
+        ("speculation", "llm"),
+        ("barge_in_ms", "300"),
+        ("partial_share", "0"),
+        ("resume_answers", "false"),
+    )
+    defaults = gateway_options(config(*flags)).defaults
+    assert (defaults.speculation, defaults.pace.barge_in_ms) == ("llm", 300)
+    assert (defaults.partial_share, defaults.resume_answers) == (0.0, False)
+    assert gateway_options(config()).defaults.speculation == "tts"

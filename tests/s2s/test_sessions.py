@@ -10,7 +10,8 @@ import pytest
 from actors.messages import Failed, LlmDone, LlmRequest, LlmText, Message, Request, Result, TextPart
 from orchestration.session import events, items
 from orchestration.session.config import SessionDefaults
-from orchestration.session.effects import Close
+from orchestration.session.effects import Close, Hold
+from orchestration.session.session import Session
 from s2s.session_driver import SessionDriver
 from s2s.sessions import AtCapacity, Draining, RequestFailed, Sessions
 from tests.s2s.fake_links import FakeLinks, plain_answers
@@ -113,3 +114,35 @@ async def test_a_late_result_of_a_session_that_is_over_is_dropped() -> None:
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     assert len(rig.sent) == before
+
+
+async def test_each_turn_that_is_over_is_told_once_also_when_its_session_is_gone() -> None:
+    rig = Rig()
+    told: list[tuple[str, int]] = []
+    rig.sessions.turn_over = lambda session, turn: told.append((session, turn.number))
+    driver = rig.open()
+    rig.ask(driver)
+    for _ in range(10):  # each stage answers on the next turn of the loop
+        await asyncio.sleep(0)
+    rig.sessions.look_for_turns()
+    rig.sessions.look_for_turns()
+    rig.sessions.close(driver)
+    assert told == [(driver.session.id, 1)]
+
+
+async def test_early_work_is_counted_beyond_the_end_of_its_session() -> None:
+    rig = Rig()
+    first, second = rig.open(), rig.open()
+    first.session.timeline.stt.used, second.session.timeline.stt.thrown_away = 2, 1
+    rig.sessions.close(first)
+    counted = rig.sessions.speculation()["stt"]
+    assert (counted.used, counted.thrown_away) == (2, 1)
+
+
+async def test_a_transport_that_paces_is_told_to_hold() -> None:
+    rig, held = Rig(), []
+    driver = SessionDriver(
+        Session("sess_1", SessionDefaults(), 0.0), rig.links, rig.sent.append, rig.closed.append, held.append
+    )
+    driver._carry_out([Hold(True), Hold(False)])
+    assert held == [True, False]
