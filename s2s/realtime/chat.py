@@ -39,7 +39,7 @@ def parse_chat(body: Mapping[str, Any]) -> LlmRequest:
     )
 
 
-def _number(body: Mapping[str, Any], name: str, kind: type) -> Any:
+def _number(body: Mapping[str, Any], name: str, kind: type[int] | type[float]) -> Any:
     value = body.get(name)
     if value is None:
         return None
