@@ -33,6 +33,8 @@ log = logging.getLogger(__name__)
 TURNS_POLL_S = 0.3
 CONCURRENT_CALLS = 1000
 """Calls to the actor that may be open at once: each waiting client of `next_events` holds one."""
+LLM_AFFINITY_S = 0.05
+"""How long an answer waits for the replica that knows its prompt's beginning: about what reading it anew costs."""
 
 
 @dataclass(frozen=True)
@@ -223,7 +225,8 @@ def gateway_options(config: Config) -> GatewayOptions:
         str(config.stage(stage).options.get("model_name") or config.stage(stage).backend): stage
         for stage in config.stages
     }
-    return GatewayOptions(config.stages, defaults, server.max_sessions, models)
+    queues = {"llm": QueueOptions(affinity_wait_s=LLM_AFFINITY_S)}
+    return GatewayOptions(config.stages, defaults, server.max_sessions, models, queues)
 
 
 def _turn_detection(name: str) -> dict[str, str] | None:
