@@ -63,7 +63,6 @@ def ray_running(
     own = OwnProcesses(folder)
     try:
         _start_here(settings, num_cpus, num_gpus)
-        own.settle()
         yield
     finally:
         ray.shutdown()

@@ -1,8 +1,8 @@
 """The processes of a Ray started here, so that none of them outlives its program, however that ends.
 
-A clean end stops them.  After `kill -9` of the program most follow it by themselves and some agents of Ray do not: so
-their process ids and start times are kept in a file, and the next start ends what is left of a program that is gone.
-A process is only ever touched where both its id and its start time match.
+Everything that a program starts carries a mark of its own in the environment.  A clean end stops what carries it.
+After `kill -9` of the program most of Ray follows by itself and some agents do not: so the mark is kept in a file,
+and the next start ends what is left of a program that is gone.  A process without such a mark is never touched.
 """
 
 from __future__ import annotations
@@ -10,56 +10,39 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import threading
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+import secrets
 from pathlib import Path
 
 import psutil
 
-WATCH_S = 0.25
+MARK = "SPEECH_TO_SPEECH_RUN"
+"""Name in the environment (one that begins with S2S_ would be read as a setting)."""
 GRACE_S = 3.0
+SAME_START_S = 0.05
 
 
-@dataclass(frozen=True)
-class Seen:
-    """One process for ever: ids are used again, ids with a start time are not."""
-
-    pid: int
-    started: float
-    """Seconds since the epoch."""
-
-    def process(self) -> psutil.Process | None:
-        """The process, if it still runs."""
-        with contextlib.suppress(psutil.Error):
-            process = psutil.Process(self.pid)
-            if abs(process.create_time() - self.started) < 0.05 and process.status() != psutil.STATUS_ZOMBIE:
-                return process
-        return None
-
-
-def see(process: psutil.Process) -> Seen:
-    return Seen(process.pid, process.create_time())
-
-
-def descendants() -> set[Seen]:
-    """All processes below this one."""
-    found: set[Seen] = set()
-    for process in psutil.Process().children(recursive=True):
-        with contextlib.suppress(psutil.Error):
-            found.add(see(process))
+def marked(mark: str) -> list[psutil.Process]:
+    """What runs and carries `mark`, this process aside."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            carries = process.environ().get(MARK) == mark and process.pid != os.getpid()
+            if carries and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
     return found
 
 
-def end(processes: Iterable[Seen], grace_s: float = GRACE_S) -> int:
-    """Wait `grace_s` for `processes` to end by themselves, kill the others; how many had to be killed."""
-    alive = [process for seen in processes if (process := seen.process())]
-    _, left = psutil.wait_procs(alive, grace_s)
-    for process in left:
-        with contextlib.suppress(psutil.Error):
-            process.kill()
-    psutil.wait_procs(left, GRACE_S)
-    return len(left)
+def end(mark: str, grace_s: float = GRACE_S) -> int:
+    """Wait `grace_s` for what carries `mark` to end by itself, kill the rest; how many had to be killed."""
+    psutil.wait_procs(marked(mark), grace_s)
+    killed = 0
+    while left := marked(mark):  # again, for one that was being born
+        for process in left:
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+                killed += 1
+        psutil.wait_procs(left, GRACE_S)
+    return killed
 
 
 def end_leftovers(folder: Path) -> int:
@@ -67,55 +50,46 @@ def end_leftovers(folder: Path) -> int:
     ended = 0
     for record in folder.glob("*.json"):
         try:
-            entries = [Seen(**entry) for entry in json.loads(record.read_text())]
-        except (OSError, ValueError, TypeError):
-            entries = []
-        if entries and entries[0].process():
+            kept = json.loads(record.read_text())
+            pid, started, mark = int(kept["pid"]), float(kept["started"]), str(kept["mark"])
+        except (OSError, ValueError, TypeError, KeyError):
+            record.unlink(missing_ok=True)
             continue
-        ended += end(entries[1:], grace_s=0)
-        record.unlink(missing_ok=True)
+        if not _runs(pid, started):
+            ended += end(mark, grace_s=0)
+            record.unlink(missing_ok=True)
     return ended
 
 
+def _runs(pid: int, started: float) -> bool:
+    """Whether the very process runs: an id is used again, an id with its start time is not."""
+    with contextlib.suppress(psutil.Error):
+        process = psutil.Process(pid)
+        return (
+            abs(process.create_time() - started) < SAME_START_S and process.status() != psutil.STATUS_ZOMBIE
+        )
+    return False
+
+
 class OwnProcesses:
-    """Keeps the record of what this program started, from before Ray starts until it has ended."""
+    """Marks what this program starts from now on, until `end`."""
 
     def __init__(self, folder: Path) -> None:
-        self._path = folder / f"{os.getpid()}.json"
-        self._before = descendants()
-        self._seen: set[Seen] = set()
-        self._settled = threading.Event()
+        self._mark = secrets.token_hex(16)
+        self._before = os.environ.get(MARK)
+        os.environ[MARK] = self._mark
         folder.mkdir(parents=True, exist_ok=True)
-        self._write()
-        self._thread = threading.Thread(target=self._watch, name="own-processes", daemon=True)
-        self._thread.start()
-
-    def settle(self) -> None:
-        """Everything has been started: record it once more and watch no longer."""
-        self._settled.set()
-        self._thread.join()
-        self._look()
+        self._path = folder / f"{os.getpid()}-{self._mark[:8]}.json"
+        partial = self._path.with_suffix(".partial")
+        me = psutil.Process()
+        partial.write_text(json.dumps({"pid": me.pid, "started": me.create_time(), "mark": self._mark}))
+        partial.replace(self._path)
 
     def end(self) -> None:
         """End what still runs, and forget the record."""
-        if not self._settled.is_set():
-            self.settle()
-        self._look()
-        end(self._seen)
+        end(self._mark)
         self._path.unlink(missing_ok=True)
-
-    def _watch(self) -> None:
-        while not self._settled.wait(WATCH_S):
-            self._look()
-
-    def _look(self) -> None:
-        found = descendants() - self._before - self._seen
-        if found:
-            self._seen |= found
-            self._write()
-
-    def _write(self) -> None:
-        entries = [see(psutil.Process()), *sorted(self._seen, key=lambda seen: seen.pid)]
-        partial = self._path.with_suffix(".partial")
-        partial.write_text(json.dumps([asdict(entry) for entry in entries]))
-        partial.replace(self._path)
+        if self._before is None:
+            os.environ.pop(MARK, None)
+        else:
+            os.environ[MARK] = self._before

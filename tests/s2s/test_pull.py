@@ -45,6 +45,7 @@ def test_the_list_shows_what_is_here_its_size_and_its_licence(local: Path) -> No
 def test_without_names_the_configurations_models_are_meant() -> None:
     assert needed(load()) == [
         "silero-vad",
+        "smart-turn-v3",
         "whisper-tiny.en",
         "smollm2-135m-instruct-gguf",
         "kokoro-82m-onnx-int8",
