@@ -35,6 +35,8 @@ from orchestration.session.voice import Voice, VoiceStyle
 Status = Literal["in_progress", "completed", "cancelled", "failed", "incomplete"]
 Reason = Literal["turn_detected", "client_cancelled", "max_output_tokens", "content_filter"]
 
+FIRST_CLAUSE_CHARS = 48
+"""Longest first clause: 3 s of speech, which a CPU makes in half a second.  The second may be twice as long."""
 HURRY_S = 0.4
 """How long before the sound runs out a clause is cut for want of punctuation: about what its TTS takes."""
 
@@ -63,7 +65,8 @@ class Response:
         self._output: list[Item] = []
         self._message: MessageOutput | None = None
         self._visible = VisibleText()
-        self._clauses = ClauseStream(ClauseOptions(language=core.language or "en"))
+        options = ClauseOptions(first_max_chars=FIRST_CLAUSE_CHARS, language=core.language or "en")
+        self._clauses = ClauseStream(options)
         self._llm_done: LlmDone | None = None
         self._output_tokens = 0
         self._text_waits = False

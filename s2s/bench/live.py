@@ -28,6 +28,7 @@ FRAME = RATE_HZ // 50
 AUDIBLE = 10 ** (-45 / 20) * 32_768
 """RMS of 5 ms that can be heard from a speaker."""
 STEP = RATE_HZ // 200
+TIMEOUT_S = 180.0
 Json = dict[str, Any]
 
 
@@ -140,7 +141,7 @@ class Client:
         self,
         *kinds: str,
         since: int,
-        timeout_s: float = 60.0,
+        timeout_s: float = TIMEOUT_S,
         where: Callable[[Json], bool] = lambda event: True,
     ) -> Json:
         """The first event of `kinds` since mark `since`; raises `ServerUnfit` where it does not come."""
@@ -151,7 +152,7 @@ class Client:
         self,
         *kinds: str,
         since: int,
-        timeout_s: float = 60.0,
+        timeout_s: float = TIMEOUT_S,
         where: Callable[[Json], bool] = lambda event: True,
     ) -> tuple[float, Json]:
         """As `event`, and when it came."""

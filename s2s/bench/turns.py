@@ -12,6 +12,7 @@ import asyncio
 import os
 import platform
 import random
+import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -284,9 +285,21 @@ def machine(load_before: float) -> dict[str, Any]:
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         **{name: version(name) for name in ("ray", "torch", "transformers", "onnxruntime")},
+        "yardstick_ms": round(yardstick_ms(), 1),
         "load_before": round(load_before, 2),
         "load_after": round(os.getloadavg()[0], 2),
     }
+
+
+def yardstick_ms() -> float:
+    """What a product of two 1024 x 1024 float32 matrices takes here: how fast the machine is at the moment."""
+    one = np.ones((1024, 1024), np.float32)
+    took = []
+    for _ in range(10):
+        began = time.perf_counter()
+        one @ one
+        took.append(time.perf_counter() - began)
+    return 1000 * quantile(took, 0.5)
 
 
 def _lines(path: Path) -> list[str]:

@@ -60,5 +60,5 @@ def _histogram(step: str, counts: Sequence[int], seconds: float) -> HistogramMet
 
 def metrics_text(sessions: Sessions, figures: Mapping[str, Any], pools: Mapping[str, int]) -> str:
     registry = CollectorRegistry()
-    registry.register(_Collector(sessions, figures, pools))  # type: ignore[arg-type]
+    registry.register(_Collector(sessions, figures, pools))
     return generate_latest(registry).decode()

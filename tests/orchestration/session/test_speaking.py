@@ -140,3 +140,11 @@ def told_now(rig: Rig) -> str:
     item_id = rig.done().output[0].id
     (event,) = rig.send(ev.ConversationItemRetrieve(item_id=item_id))
     return str(event.item.content[0].transcript).rstrip()
+
+
+def test_the_first_clause_is_short_and_the_next_ones_grow() -> None:
+    rig = Rig()
+    rig.replies.append(" ".join(["every word of this sentence comes without a mark"] * 6) + ".")
+    rig.create()
+    first, second, *_ = rig.spoken()
+    assert len(first) <= 48 < len(second) <= 100
