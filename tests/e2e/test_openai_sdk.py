@@ -123,10 +123,14 @@ async def test_a_spoken_question_is_heard_and_answered_aloud(
     assert_spoken_answer(events)
 
 
+def answer_of(events: list[Any]) -> list[Any]:
+    """From the answer's first event on."""
+    return events[next(index for index, event in enumerate(events) if event.type == "response.created") :]
+
+
 def assert_spoken_answer(events: list[Any]) -> None:
     """One whole answer, in the order that clients rely on, of which the words and the sound agree."""
-    start = next(index for index, event in enumerate(events) if event.type == "response.created")
-    answer = events[start:]
+    answer = answer_of(events)
     assert order(answer, SPOKEN_ANSWER) == SPOKEN_ANSWER
     response = answer[-1].response
     assert response.status == "completed"
@@ -201,7 +205,7 @@ async def test_an_answer_that_is_cancelled_ends_clean_and_the_next_is_whole(
     assert (response.status, response.status_details.reason) == ("cancelled", "client_cancelled")
     assert [item.status for item in response.output] == ["incomplete"]
     closing = SPOKEN_ANSWER[4:]
-    assert order(events, closing) == closing
+    assert order(answer_of(events), closing) == closing
     await write(connection, "Say hello.")
     await connection.response.create()
     events = await until(connection, "response.done")

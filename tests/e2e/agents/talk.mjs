@@ -84,6 +84,8 @@ const draw = tool({
   parameters: z.object({ highest: z.number().int() }),
   async execute({ highest }) {
     calls.push(highest);
+    // Forced once; the next answer is to be spoken.
+    session.transport.sendEvent({ type: "session.update", session: { type: "realtime", tool_choice: "none" } });
     return "The number is seven.";
   },
 });
@@ -101,5 +103,5 @@ const result = await scenarios[scenario](session, log);
 session.close();
 const audio = Buffer.concat(log.audio).toString("base64");
 const { types, errors, interrupted } = log;
-console.log(JSON.stringify({ ...result, types, errors, interrupted, audio }));
-process.exit(0);
+const report = JSON.stringify({ ...result, types, errors, interrupted, audio });
+process.stdout.write(report, () => process.exit(0));
