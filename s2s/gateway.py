@@ -33,6 +33,8 @@ log = logging.getLogger(__name__)
 TURNS_POLL_S = 0.3
 CONCURRENT_CALLS = 1000
 """Calls to the actor that may be open at once: each waiting client of `next_events` holds one."""
+LLM_SILENCE_S = 90.0
+"""How long the LLM may give no sign: a function call shows nothing until it is complete."""
 LLM_AFFINITY_S = 0.05
 """How long an answer waits for the replica that knows its prompt's beginning: about what reading it anew costs."""
 
@@ -225,7 +227,7 @@ def gateway_options(config: Config) -> GatewayOptions:
         str(config.stage(stage).options.get("model_name") or config.stage(stage).backend): stage
         for stage in config.stages
     }
-    queues = {"llm": QueueOptions(affinity_wait_s=LLM_AFFINITY_S)}
+    queues = {"llm": QueueOptions(affinity_wait_s=LLM_AFFINITY_S, stage_timeout_s=LLM_SILENCE_S)}
     return GatewayOptions(config.stages, defaults, server.max_sessions, models, queues)
 
 
