@@ -42,7 +42,7 @@ class Ear:
 
         from actors.stt.whisper import Whisper, WhisperOptions
 
-        self._whisper = Whisper(WhisperOptions(model_name=LISTENER))
+        self._whisper = Whisper(WhisperOptions(model_name=LISTENER, encoder_window="full"))
         self._whisper.load("cpu", "auto", threads=1)
         self._normalize = EnglishTextNormalizer({})
 

@@ -29,6 +29,7 @@ class Answer:
     written: str
     kept: str
     heard: str
+    played_s: float
     interrupted: bool
 
 
@@ -55,11 +56,10 @@ async def converse(address: str, speech: list[Recording], ear: Ear, turns: int, 
                 mark = client.mark
                 client.say(rng.choice(speech))
                 await client.event("input_audio_buffer.speech_started", since=mark)
-            else:
-                await asyncio.sleep(client.left_s)
             done = await client.event(
                 "response.done", since=0, where=lambda event, id=response_id: event["response"]["id"] == id
             )
+            await asyncio.sleep(client.left_s)
             item = done["response"]["output"][0]
             answers.append(await _kept(client, item["id"], response_id, ear, interrupted))
             await _quiet(client)
@@ -86,7 +86,7 @@ async def _kept(client: Client, item_id: str, response_id: str, ear: Ear, interr
     kept = retrieved["item"]["content"][0]["transcript"]
     played = client.heard[response_id].played
     heard = await asyncio.to_thread(ear.transcribe, played, 24_000) if len(played) > 2_400 else ""
-    return Answer(written, kept, heard, interrupted)
+    return Answer(written, kept, heard, len(played) / 24_000, interrupted)
 
 
 async def _quiet(client: Client) -> None:
