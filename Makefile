@@ -26,7 +26,7 @@ $(VENV)/.ready: pyproject.toml
 	@touch $@
 
 run: setup
-	@$(BIN)/python -m s2s.run ask --output-dir out $(ARGS)
+	@$(BIN)/python -m s2s.run serve $(ARGS)
 
 test: setup
 	$(BIN)/python -m pytest -m "not long" $(ARGS)
