@@ -35,7 +35,7 @@ test-unit: setup
 	$(BIN)/python -m pytest -m "not e2e and not long" $(ARGS)
 
 test-long: setup
-	$(BIN)/python -m pytest -m long $(ARGS)
+	$(BIN)/python -m pytest -m long --hypothesis-profile=random $(ARGS)
 
 check: setup
 	$(BIN)/ruff format --check .

@@ -18,6 +18,7 @@ import pytest
 import soundfile
 
 from actors.assets import Sample, samples
+from orchestration.session.clauses import ClauseStream
 from s2s.audio import Clip, read_audio
 from s2s.bench.hearing import Ear
 from s2s.layers import load
@@ -51,6 +52,11 @@ class Asked:
         return json.loads(self.out)
 
 
+CLICK_JUMP = 0.3
+"""Of full scale, from one sample to the next."""
+EDGE_MS = 3
+QUIET = 0.01
+LONGEST_GAP_MS = 300
 CONVERSATION = ("dickens-01", "austen-2", "austen-5", "dickens-04", "command")
 
 
@@ -91,9 +97,26 @@ def test_each_answer_can_be_heard_back_whole(conversation: Asked) -> None:
 
 def test_answers_neither_clip_nor_click(conversation: Asked) -> None:
     for turn in conversation.report["turns"]:
-        sound, _ = soundfile.read(turn["output"], dtype="float32")
+        sound, rate_hz = soundfile.read(turn["output"], dtype="float32")
         assert np.abs(sound).max() < 0.999
-        assert np.abs(np.diff(sound)).max() < 0.3
+        edge = rate_hz * EDGE_MS // 1000
+        for at in np.flatnonzero(np.abs(np.diff(sound)) >= CLICK_JUMP):
+            # Inside loud speech that is a sibilant; out of silence or into it, it is a click at a joint.
+            before, after = sound[max(0, at - edge) : at], sound[at + 1 : at + 1 + edge]
+            assert min(np.abs(before).max(initial=0), np.abs(after).max(initial=0)) > QUIET, (
+                turn["output"],
+                at,
+            )
+
+
+def test_no_clause_has_a_gap(conversation: Asked) -> None:
+    for turn in conversation.report["turns"]:
+        sound, rate_hz = soundfile.read(turn["output"], dtype="float32")
+        loud = np.flatnonzero(np.abs(sound) > QUIET)
+        gaps = np.count_nonzero(np.diff(loud) > rate_hz * LONGEST_GAP_MS // 1000)
+        stream = ClauseStream()
+        clauses = [clause for clause in (*stream.feed(turn["answer"]), *stream.finish()) if clause.spoken]
+        assert gaps < len(clauses), (turn["output"], gaps, clauses)
 
 
 def test_every_stage_has_a_process_of_its_own(conversation: Asked) -> None:
