@@ -9,11 +9,13 @@ from session_rig import Rig, told
 
 from actors.messages import Failed, Rank, SttResult, TtsRequest
 from orchestration.session import events as ev
-from orchestration.session.config import SessionDefaults, Speculation
+from orchestration.session.config import SessionDefaults
+from orchestration.session.config import Speculation as Level
 from orchestration.session.items import InputText, MessageItem
+from orchestration.session.timeline import Speculation
 
 
-def rig_with(speculation: Speculation, auto: tuple[str, ...] = ("vad", "turn", "stt", "llm", "tts")) -> Rig:
+def rig_with(speculation: Level, auto: tuple[str, ...] = ("vad", "turn", "stt", "llm", "tts")) -> Rig:
     return Rig(SessionDefaults(speculation=speculation), auto=auto)
 
 
@@ -208,3 +210,14 @@ def test_the_timeline_of_a_turn_that_was_answered_early() -> None:
     assert None not in moments and moments == sorted(moments)
     assert (turn.transcript, turn.status) == ("Hello there.", "completed")
     assert turn.answer == "It is noon. Have a nice day."
+
+
+def test_what_became_of_early_work_is_counted_and_adds_up_over_sessions() -> None:
+    rig = rig_with("llm", ("vad", "stt", "llm", "tts"))
+    rig.hear(1000)
+    rig.quiet(300)
+    rig.hear(500)
+    rig.quiet(700)
+    counted = rig.session.timeline.speculation
+    assert counted == {"stt": Speculation(1, 1), "answers": Speculation(1, 1)}
+    assert counted["stt"] + Speculation(2, 0) == Speculation(3, 1)
