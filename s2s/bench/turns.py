@@ -29,7 +29,7 @@ from orchestration.session.turns.base import Resumed, Started
 from orchestration.session.vad_feed import Frame
 from s2s.audio import Pcm16
 from s2s.bench import bounds
-from s2s.bench.live import Client, fetch, quantile
+from s2s.bench.live import Client, ServerUnfit, fetch, quantile
 from s2s.bench.recordings import RATE_HZ, Measure, Recording, cough, packaged, steady, with_pause
 from s2s.bench.turn_trials import (
     Interruption,
@@ -84,13 +84,16 @@ class Server:
 
 
 def run(config: Config, args: argparse.Namespace) -> dict[str, Any]:
-    """Measure the server at `args.url`, or the configured system."""
+    """Measure the server at `args.url`, or the configured system; ends the program where that cannot be measured."""
     size = QUICK if args.quick else WHOLE
-    if args.url:
-        address = args.url.rstrip("/").removesuffix("/v1/realtime").replace("ws", "http", 1)
-        return asyncio.run(_measure(Server(address, None, config.server.api_key), size, args.seed))
-    with _own(config) as server:
-        return asyncio.run(_measure(server, size, args.seed))
+    try:
+        if args.url:
+            address = args.url.rstrip("/").removesuffix("/v1/realtime").replace("ws", "http", 1)
+            return asyncio.run(_measure(Server(address, None, config.server.api_key), size, args.seed))
+        with _own(config) as server:
+            return asyncio.run(_measure(server, size, args.seed))
+    except (ServerUnfit, OSError) as error:
+        raise SystemExit(f"bench turns: {error}") from error
 
 
 @contextmanager
