@@ -205,7 +205,10 @@ class Producer:
         return outcomes
 
     def lost(self, replica: str, now: float) -> list[Outcome]:
-        """`replica` is dead: what it had is rebuilt from what was delivered and queued again."""
+        """`replica` is dead: what it had is rebuilt from what was delivered and queued again.
+
+        Where one of its items had already been at another that died, that one is to blame, and no other.
+        """
         state = self._replicas.pop(replica, None)
         if state is None:
             return []
@@ -213,8 +216,12 @@ class Producer:
         outcomes: list[Outcome] = []
         for item in sorted(state.has):
             entry = self._bound[item]
-            entry.suspect = True
-            self._again(entry, f"replica {replica} was lost while working on it", now, outcomes)
+            if state.suspect in (None, item):
+                entry.suspect = True
+                self._again(entry, f"replica {replica} was lost while working on it", now, outcomes)
+            else:
+                self._requeue(entry, now)
+                self._counts.redelivered += 1
         return outcomes
 
     def stuck(self, now: float) -> list[str]:

@@ -266,6 +266,25 @@ def test_a_poisoned_request_fails_after_two_replicas_and_takes_nobody_with_it() 
     assert (figures.redelivered, figures.failed) == (2, 1)
 
 
+def test_who_is_beside_the_poison_twice_is_not_blamed_for_it() -> None:
+    producer = make({"a": 8})
+    credit(producer, "a", 8)
+    submit(producer, 1)
+    submit(producer, 2)
+    only(producer)
+    producer.lost("a", 0.0)
+    producer.set_pool(2, {"b": 8}, 0.0)
+    credit(producer, "b", 8)
+    first = only(producer)
+    producer.returned(Returns("b", 8, [result(first, 0, SttResult("so far", final=False))]), 0.0)
+    credit(producer, "b", 8)
+    assert (works(first), works(only(producer))) == ([1], [2])
+    (failed,) = producer.lost("b", 0.0)
+    assert failed.work == 2 and isinstance(failed.result, Failed)
+    producer.set_pool(3, {"c": 8}, 0.0)
+    assert works(only(producer)) == [1]
+
+
 def test_cancelling_a_suspect_lets_the_next_one_go() -> None:
     producer = make({"a": 8})
     credit(producer, "a", 8)
