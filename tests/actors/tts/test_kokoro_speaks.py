@@ -76,6 +76,20 @@ def test_a_clause_has_no_clicks_no_clipping_and_stated_silence_around_it(kokoro:
     assert not pause.any()
 
 
+@pytest.mark.xfail(strict=True, reason="Kokoro's own pause at a comma lasts 304 ms; it is not shortened yet")
+def test_a_clause_has_no_gap(kokoro: Kokoro) -> None:
+    clauses = [
+        "but it doesn't necessarily mean they're wrong about something.",
+        "That's a common phrase used by people who don't know the right word.",
+        "However, I can't say for sure, because nobody told me.",
+        TEXT,
+    ]
+    for text in clauses:
+        samples = heard(speak(kokoro, TtsRequest(text))[0])
+        between_ms = np.diff(np.flatnonzero(np.abs(samples) > 0.01)) * 1000 / 24_000
+        assert between_ms.max() <= 300, text
+
+
 def test_words_lie_inside_the_clause_in_order(kokoro: Kokoro) -> None:
     _, done = speak(kokoro, TtsRequest(TEXT))
     assert done.words is not None
