@@ -5,10 +5,23 @@ from __future__ import annotations
 import difflib
 import importlib
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 STAGES = ("vad", "turn", "stt", "llm", "tts")
+CPU = ("cpu",)
+TORCH = ("cuda", "mps", "cpu")
 VERBS = {"vad": "score", "turn": "complete", "stt": "transcribe", "llm": "generate", "tts": "synthesize"}
+
+Tested = Literal["real weights", "tiny weights", "signatures", "not at all"]
+"""How a backend has been seen to work: with published weights; with random ones of the real classes; against the
+signatures of its library as installed."""
+REAL: Tested = "real weights"
+TINY: Tested = "tiny weights"
+SIGNATURES: Tested = "signatures"
+
+
+class MissingLibrary(RuntimeError):
+    """The library of a backend is not installed."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +36,9 @@ class Entry:
     extra: str | None
     """The extra of pyproject that installs its libraries; None: in the core."""
     summary: str
+    licence: str = ""
+    """Of the library; of the weights."""
+    tested: Tested = "not at all"
 
     @property
     def module(self) -> str:
@@ -38,31 +54,32 @@ class Entry:
         )
         return cls
 
+    def missing(self, error: ImportError) -> MissingLibrary:
+        """What to install where a library could not be imported."""
+        cure = (
+            f"install the extra: pip install 's2s[{self.extra}]'"
+            if self.extra
+            else "install it, or s2s anew with all that it requires"
+        )
+        return MissingLibrary(f"{error}; {cure}.")
 
+
+# fmt: off
 ENTRIES = (
-    Entry("vad", "silero", "actors.vad.silero:Silero", ("cpu",), None, "Silero VAD v6, ONNX"),
-    Entry("turn", "smart-turn", "actors.turn.smart_turn:SmartTurn", ("cpu",), None, "Smart Turn v3.2, ONNX"),
-    Entry(
-        "stt", "whisper", "actors.stt.whisper:Whisper", ("cuda", "mps", "cpu"), None, "Whisper, transformers"
-    ),
-    Entry(
-        "llm",
-        "llama-cpp",
-        "actors.llm.llama_cpp:LlamaCpp",
-        ("cuda", "mps", "cpu"),
-        None,
-        "GGUF models, llama.cpp",
-    ),
-    Entry(
-        "llm",
-        "transformers",
-        "actors.llm.transformers:Transformers",
-        ("cuda", "mps", "cpu"),
-        None,
-        "causal LMs",
-    ),
-    Entry("tts", "kokoro", "actors.tts.kokoro:Kokoro", ("cpu",), None, "Kokoro-82M, ONNX int8"),
+    Entry("vad", "silero", "actors.vad.silero:Silero", CPU, None,
+          "Silero VAD v6, ONNX", "MIT; MIT", REAL),
+    Entry("turn", "smart-turn", "actors.turn.smart_turn:SmartTurn", CPU, None,
+          "Smart Turn v3.2, ONNX", "MIT; BSD-2-Clause", REAL),
+    Entry("stt", "whisper", "actors.stt.whisper:Whisper", TORCH, None,
+          "Whisper, transformers", "Apache-2.0; MIT", REAL),
+    Entry("llm", "llama-cpp", "actors.llm.llama_cpp:LlamaCpp", TORCH, None,
+          "GGUF models, llama.cpp", "MIT; the model's", REAL),
+    Entry("llm", "transformers", "actors.llm.transformers:Transformers", TORCH, None,
+          "causal LMs, transformers", "Apache-2.0; the model's", REAL),
+    Entry("tts", "kokoro", "actors.tts.kokoro:Kokoro", CPU, None,
+          "Kokoro-82M, ONNX int8", "MIT; Apache-2.0", REAL),
 )
+# fmt: on
 
 
 class UnknownBackend(ValueError):
@@ -75,7 +92,7 @@ def find(stage: str, name: str) -> Entry:
     `package.module:Class` names a backend of one's own, which need not be listed here.
     """
     if ":" in name:
-        return Entry(stage, name, name, ("cuda", "mps", "cpu"), None, "a backend of one's own")
+        return Entry(stage, name, name, TORCH, None, "a backend of one's own")
     wanted = name.replace("_", "-").lower()
     names = {entry.name.lower(): entry for entry in ENTRIES if entry.stage == stage}
     if wanted in names:

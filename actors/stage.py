@@ -86,6 +86,10 @@ class Stage:
         self._thread: ModelThread | None = None
         self._host: Host | None = None
 
+    async def process(self) -> tuple[str, int]:
+        """The node and the pid that this replica has, loaded or not."""
+        return _node(), os.getpid()
+
     async def load(self) -> Loaded:
         """Make the backend, load and warm it up, in the model's thread; raises `StageError`."""
         thread = self._thread = ModelThread(f"{self._stage}-model", asyncio.get_running_loop())
@@ -156,7 +160,10 @@ class Stage:
     def _load(self, entry: registry.Entry) -> tuple[float, float]:
         started = time.monotonic()
         self._backend = entry.backend_class()(build_options(entry, self._options))
-        self._backend.load(self._device, self._dtype, self._threads)
+        try:
+            self._backend.load(self._device, self._dtype, self._threads)
+        except ImportError as error:
+            raise entry.missing(error) from error
         loaded = time.monotonic()
         self._backend.warmup()
         return loaded - started, time.monotonic() - loaded

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from actors import registry
 from actors.messages import (
     Failed,
     LlmDone,
@@ -164,6 +165,22 @@ async def test_what_cannot_be_loaded_says_why(backend: str, options: dict[str, A
     stage = Stage("llm", backend, options, "cpu", "auto", 1, "a")
     with pytest.raises(StageError, match=f"llm: backend '{backend}' could not be loaded on cpu: .*{words}"):
         await stage.load()
+
+
+async def test_a_backend_without_its_library_says_which_extra_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    entry = registry.Entry("llm", "echo", "echo:Counter", ("cpu",), "loud", "counts")
+    monkeypatch.setattr(registry, "ENTRIES", (entry,))
+
+    def load(self: Any, device: str, dtype: str, threads: int) -> None:
+        import no_such_library  # noqa: F401
+
+    monkeypatch.setattr(entry.backend_class(), "load", load)
+    with pytest.raises(
+        StageError, match=r"No module named 'no_such_library'; install the extra: pip install 's2s\[loud\]'"
+    ):
+        await Stage("llm", "echo", {}, "cpu", "auto", 1, "a").load()
 
 
 async def test_work_for_a_replica_that_is_not_loaded_is_refused() -> None:
