@@ -72,6 +72,8 @@ ENTRIES = (
           "Smart Turn v3.2, ONNX", "MIT; BSD-2-Clause", REAL),
     Entry("stt", "whisper", "actors.stt.whisper:Whisper", TORCH, None,
           "Whisper, transformers", "Apache-2.0; MIT", REAL),
+    Entry("stt", "faster-whisper", "actors.stt.faster_whisper:FasterWhisper", ("cuda", "cpu"), "faster-whisper",
+          "Whisper, CTranslate2", "MIT; MIT", REAL),
     Entry("llm", "llama-cpp", "actors.llm.llama_cpp:LlamaCpp", TORCH, None,
           "GGUF models, llama.cpp", "MIT; the model's", REAL),
     Entry("llm", "transformers", "actors.llm.transformers:Transformers", TORCH, None,
