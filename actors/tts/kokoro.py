@@ -12,7 +12,7 @@ import numpy.typing as npt
 from actors.backend import Capabilities
 from actors.batch import Batch, Key
 from actors.messages import Failed, TtsAudio, TtsDone, TtsRequest, Word
-from actors.tts.clause_sound import Shape, shaped
+from actors.tts.clause_sound import ClauseSound, Shape, shaped
 from actors.tts.kokoro_model import FRAME_SAMPLES, MAX_PHONEMES, RATE_HZ, KokoroModel, Run, Speech, Stopped
 from actors.tts.kokoro_voices import OPENAI_NAMES, VOICES, UnknownVoice, accent, find_voice
 from actors.tts.phonemes import Phonemizer, Span, Unspeakable
@@ -54,6 +54,8 @@ class KokoroOptions:
     """Silence kept behind a clause in front of its pause, in ms: the sound of its last phoneme fades here."""
     fade_ms: int = 5
     """Fade at both ends of a clause, in ms."""
+    max_gap_ms: int = 220
+    """Longest pause inside a clause, in ms: what the model pauses longer at a comma is left out."""
     comma_pause_ms: int = 120
     """Pause after a clause that ends in a comma, semicolon, colon or dash, in ms."""
     sentence_pause_ms: int = 280
@@ -67,7 +69,7 @@ class Kokoro:
 
     def __init__(self, options: KokoroOptions) -> None:
         self._options = options
-        self._shape = Shape(options.lead_ms, options.tail_ms, options.fade_ms)
+        self._shape = Shape(options.lead_ms, options.tail_ms, options.fade_ms, options.max_gap_ms)
         self._default_voice = find_voice(options.voice, options.aliases)
         self._model: KokoroModel | None = None
         self._voices_folder = Path()
@@ -150,9 +152,10 @@ class Kokoro:
                 continue
             speech = self._loaded.speak(phonemes, self._style(voice), speed, run)
             pause_ms = self._pause_ms(phonemes)
-            pcm, cut = shaped(speech.samples, RATE_HZ, self._shape, pause_ms)
+            sound = shaped(speech.samples, RATE_HZ, self._shape, pause_ms)
+            pcm = sound.pcm
             heard = max(0, len(pcm) - RATE_HZ * (pause_ms + self._shape.tail_ms) // 1000)
-            words += word_times(spans, starts, speech, cut, total, heard)
+            words += word_times(spans, starts, speech, sound, total, heard)
             yield from pieces(pcm[min(skip, len(pcm)) :], first=total == 0)
             skip = max(0, skip - len(pcm))
             total += len(pcm)
@@ -220,14 +223,15 @@ def laid_out(spans: list[Span]) -> tuple[str, list[int]]:
 
 
 def word_times(
-    spans: list[Span], starts: list[int], speech: Speech, cut: int, offset: int, length: int
+    spans: list[Span], starts: list[int], speech: Speech, sound: ClauseSound, offset: int, length: int
 ) -> list[Word]:
     """Where each span lies in the clause, from the model's own phoneme lengths (right to some 50 ms).
 
-    `cut`: samples trimmed off the front; `offset`: samples of the clause before this run; `length`: of its speech.
+    `offset`: samples of the clause before this run; `length`: of its speech.
     """
     ends_at = np.concatenate([[0], np.cumsum(speech.frames)])
-    at = [int(ends_at[start + 1] - _ONSET_FRAMES) * FRAME_SAMPLES - cut for start in starts] + [length]
+    begins = [int(ends_at[start + 1] - _ONSET_FRAMES) * FRAME_SAMPLES for start in starts]
+    at = [*map(sound.position, begins), length]
     bounds = [offset + min(max(sample, 0), length) for sample in at]
     return [
         Word(span.source, bounds[index] * 1000 // RATE_HZ, bounds[index + 1] * 1000 // RATE_HZ)

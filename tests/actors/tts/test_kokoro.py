@@ -5,6 +5,7 @@ import pytest
 
 from actors.batch import run
 from actors.messages import Failed, TtsAudio, TtsRequest, Word
+from actors.tts.clause_sound import ClauseSound
 from actors.tts.kokoro import MAX_PHONEMES, Kokoro, KokoroOptions, laid_out, pieces, runs, word_times
 from actors.tts.kokoro_model import Speech
 from actors.tts.kokoro_voices import OPENAI_NAMES, VOICES, UnknownVoice, find_voice
@@ -87,7 +88,14 @@ def test_word_times_come_from_the_phoneme_lengths() -> None:
     frames = np.array([10, 2, 4, 2, 3, 5, 4, 1])
     assert len(frames) == len(text) + 2
     speech = Speech(np.zeros(600 * 31, np.float32), frames)
-    words = word_times(spans, starts, speech, cut=600 * 6, offset=24_000, length=600 * 14)
+    words = word_times(
+        spans,
+        starts,
+        speech,
+        ClauseSound(np.zeros(0, np.int16), ((0, 600 * 6),)),
+        offset=24_000,
+        length=600 * 14,
+    )
     assert words == [Word("Hi", 1025, 1225), Word("you.", 1225, 1350)]
 
 

@@ -76,7 +76,6 @@ def test_a_clause_has_no_clicks_no_clipping_and_stated_silence_around_it(kokoro:
     assert not pause.any()
 
 
-@pytest.mark.xfail(strict=True, reason="Kokoro's own pause at a comma lasts 304 ms; it is not shortened yet")
 def test_a_clause_has_no_gap(kokoro: Kokoro) -> None:
     clauses = [
         "but it doesn't necessarily mean they're wrong about something.",
