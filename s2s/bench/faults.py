@@ -24,6 +24,7 @@ from s2s.audio import read_audio
 from s2s.bench import bounds
 from s2s.bench.hearing import Ear, Heard
 from s2s.bench.moments import Moments
+from s2s.bench.tell import tell
 from s2s.config import Config
 from s2s.gateway import start_gateway
 from s2s.system import running
@@ -242,6 +243,11 @@ def _kills(trial: Trial, stage: str, kills: int, chance: random.Random) -> list[
         outcome = trial.turn(stage, next(recordings), chance.random() * work_s)
         if outcome is not None:
             outcomes.append(outcome)
+            tell(
+                "faults",
+                f"{stage} killed {len(outcomes)} of {kills}, standby {outcome.standby}: {outcome.status}, "
+                f"wer {outcome.wer}, gap {outcome.gap_ms:.0f} ms",
+            )
     return outcomes
 
 

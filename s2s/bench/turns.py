@@ -12,7 +12,6 @@ import asyncio
 import os
 import platform
 import random
-import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import contextmanager
@@ -31,6 +30,7 @@ from s2s.audio import Pcm16
 from s2s.bench import bounds
 from s2s.bench.live import Client, ServerUnfit, fetch, quantile
 from s2s.bench.recordings import RATE_HZ, Measure, Recording, cough, packaged, steady, with_pause
+from s2s.bench.tell import tell
 from s2s.bench.turn_trials import (
     Interruption,
     Storyteller,
@@ -141,7 +141,7 @@ async def _measure(server: Server, size: Size, seed: int) -> dict[str, Any]:
     ):
         if address is None or (size is QUICK and name == "semantic_vad_speculation_off"):
             continue
-        _tell(f"{name}: {len(timed)} turns")
+        tell("turns", f"{name}: {len(timed)} turns")
         async with Client(address, server.api_key) as client:
             await client.configure(**detection(kind))
             turns = await voice_to_voice(client, timed)
@@ -151,18 +151,18 @@ async def _measure(server: Server, size: Size, seed: int) -> dict[str, Any]:
         if address != server.address:
             continue
         for pause_ms in PAUSES_MS:
-            _tell(f"{name}: pauses of {pause_ms} ms")
+            tell("turns", f"{name}: pauses of {pause_ms} ms")
             async with Client(address, server.api_key) as client:
                 await client.configure(**detection(kind, create_response=False))
                 splits = await pauses(client, paused[pause_ms])
                 late += client.late_frames
             raw[f"{name}_pause_{pause_ms}"] = splits
             figures[f"{name}_pause_{pause_ms}_split_share"] = _share(count > 0 for count in splits.values())
-    _tell(f"{NOISE_S:.0f} s of noise")
+    tell("turns", f"{NOISE_S:.0f} s of noise")
     noise_rng = np.random.default_rng(seed)
     raw["noise"] = await false_starts(server.address, server.api_key, timed[0], NOISE_S, noise_rng)
     figures["noise_turns"] = sum(raw["noise"].values())
-    _tell("speech over answers")
+    tell("turns", "speech over answers")
     problems: list[str] = []
     try:
         late += await _barge_ins(server, measure, size, seed, raw, figures)
@@ -177,10 +177,6 @@ async def _measure(server: Server, size: Size, seed: int) -> dict[str, Any]:
         "broken": problems
         + bounds.broken(figures, {name: most for name, most in bounds.TURNS.items() if name in figures}),
     }
-
-
-def _tell(doing: str) -> None:
-    print(f"bench turns: {doing}", file=sys.stderr, flush=True)
 
 
 async def _barge_ins(

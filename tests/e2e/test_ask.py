@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import subprocess
 import sys
@@ -55,6 +56,9 @@ CLICK_JUMP = 0.3
 """Of full scale, from one sample to the next."""
 EDGE_MS = 3
 QUIET = 0.01
+MAX_GAP_MS = 300
+JOINT_MS = 100
+"""Digital silence of at least this length is a pause set between clauses; a model's own is never so still."""
 CONVERSATION = ("dickens-01", "austen-2", "austen-5", "dickens-04", "command")
 
 
@@ -105,6 +109,16 @@ def test_answers_neither_clip_nor_click(conversation: Asked) -> None:
                 turn["output"],
                 at,
             )
+
+
+def test_no_clause_has_a_gap(conversation: Asked) -> None:
+    for turn in conversation.report["turns"]:
+        sound, rate_hz = soundfile.read(turn["output"], dtype="float32")
+        heard = np.flatnonzero(np.abs(sound) > QUIET)
+        for before, after in itertools.pairwise(heard):
+            if after - before > rate_hz * MAX_GAP_MS // 1000:
+                still = np.diff(np.flatnonzero(np.append(sound[before:after], 1.0))).max()
+                assert still > rate_hz * JOINT_MS // 1000, (turn["output"], before / rate_hz, after / rate_hz)
 
 
 def test_every_stage_has_a_process_of_its_own(conversation: Asked) -> None:
