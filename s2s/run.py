@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from s2s.config import Config, ConfigError, canonical, settings
 
 Flags = list[tuple[str, str | None]]
-BENCHES = ("queue", "faults", "startup", "turns")
+BENCHES = ("queue", "faults", "startup", "turns", "stt")
 
 
 def entry() -> None:
@@ -55,6 +55,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _carry_out(command: Command, flags: Flags, args: argparse.Namespace) -> int:
     from actors.assets import AssetError
+    from actors.registry import MissingLibrary
     from orchestration.cluster import RayStartError
     from orchestration.placement import PlacementError
     from orchestration.supervisor import StageFailedError
@@ -68,7 +69,7 @@ def _carry_out(command: Command, flags: Flags, args: argparse.Namespace) -> int:
     except (ConfigError, PlacementError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    except (RayStartError, StageFailedError, AssetError) as error:
+    except (RayStartError, StageFailedError, AssetError, MissingLibrary) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
 
@@ -175,7 +176,7 @@ def _bench(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kills", type=int, default=10, help="faults: how often")
     parser.add_argument("--seed", type=int, default=0, help="of everything random")
     parser.add_argument("--url", help="turns: a server that runs already (default: one is started)")
-    parser.add_argument("--quick", action="store_true", help="turns: a few minutes, and rougher figures")
+    parser.add_argument("--quick", action="store_true", help="turns, stt: quicker, and rougher figures")
 
 
 def _pull(parser: argparse.ArgumentParser) -> None:
@@ -192,7 +193,7 @@ COMMANDS = {
     "serve": Command("the Realtime server", "s2s.serve"),
     "ask": Command("recordings in, spoken answers out", "s2s.ask", _ask),
     "plan": Command("what would run where; nothing is started", "s2s.plan", _plan),
-    "bench": Command("measure queue, faults, startup or turns", "s2s.bench.run", _bench),
+    "bench": Command("measure queue, faults, startup, turns or stt", "s2s.bench.run", _bench),
     "doctor": Command("what is on this machine", "s2s.doctor"),
     "pull": Command("fetch model weights and recordings", "s2s.pull", _pull),
     "config": Command("the effective configuration and where it came from", "s2s.config_view", _config),

@@ -14,6 +14,12 @@ FAULTS = {
     "clauses_missing": 0,
     "clauses_doubled": 0,
 }
+STT = {
+    "tiny_en_whisper_wer": 0.1,
+    "tiny_en_faster_whisper_wer": 0.1,
+    "base_whisper_wer": 0.1,
+    "base_faster_whisper_wer": 0.1,
+}
 TURNS = {
     "server_vad_audible_p50_ms": 800,
     "server_vad_audible_p95_ms": 1300,
