@@ -12,12 +12,13 @@ CPU = ("cpu",)
 TORCH = ("cuda", "mps", "cpu")
 VERBS = {"vad": "score", "turn": "complete", "stt": "transcribe", "llm": "generate", "tts": "synthesize"}
 
-Tested = Literal["real weights", "tiny weights", "signatures", "not at all"]
+Tested = Literal["real weights", "tiny weights", "signatures", "scripted server", "not at all"]
 """How a backend has been seen to work: with published weights; with random ones of the real classes; against the
-signatures of its library as installed."""
+signatures of its library as installed; against a server that says what its protocol's documents say."""
 REAL: Tested = "real weights"
 TINY: Tested = "tiny weights"
 SIGNATURES: Tested = "signatures"
+SCRIPTED: Tested = "scripted server"
 
 
 class MissingLibrary(RuntimeError):
@@ -39,6 +40,8 @@ class Entry:
     licence: str = ""
     """Of the library; of the weights."""
     tested: Tested = "not at all"
+    remote: bool = False
+    """Whether it is a server that is asked: there are no weights to be had here."""
 
     @property
     def module(self) -> str:
@@ -74,12 +77,20 @@ ENTRIES = (
           "Whisper, transformers", "Apache-2.0; MIT", REAL),
     Entry("stt", "faster-whisper", "actors.stt.faster_whisper:FasterWhisper", ("cuda", "cpu"), "faster-whisper",
           "Whisper, CTranslate2", "MIT; MIT", REAL),
+    Entry("stt", "openai", "actors.stt.openai_stt:OpenaiStt", CPU, "openai",
+          "any server with transcriptions", "Apache-2.0; the server's", REAL, remote=True),
     Entry("llm", "llama-cpp", "actors.llm.llama_cpp:LlamaCpp", TORCH, None,
           "GGUF models, llama.cpp", "MIT; the model's", REAL),
     Entry("llm", "transformers", "actors.llm.transformers:Transformers", TORCH, None,
           "causal LMs, transformers", "Apache-2.0; the model's", REAL),
+    Entry("llm", "chat-completions", "actors.llm.chat_completions:ChatCompletions", CPU, "openai",
+          "any server with chat completions", "Apache-2.0; the server's", REAL, remote=True),
+    Entry("llm", "responses-api", "actors.llm.responses_api:ResponsesApi", CPU, "openai",
+          "any server with the responses API", "Apache-2.0; the server's", SCRIPTED, remote=True),
     Entry("tts", "kokoro", "actors.tts.kokoro:Kokoro", CPU, None,
           "Kokoro-82M, ONNX int8", "MIT; Apache-2.0", REAL),
+    Entry("tts", "openai", "actors.tts.openai_tts:OpenaiTts", CPU, "openai",
+          "any server with speech", "Apache-2.0; the server's", REAL, remote=True),
 )
 # fmt: on
 
