@@ -107,11 +107,12 @@ def error(status: int, message: str = "scripted", **headers: str) -> Response:
 
 def streamed(pieces: Iterable[Any], kind: str = "text/event-stream") -> Callable[[Scripted], Response]:
     """A step: `pieces` one after the other, until `BREAK_OFF` or `WAIT`."""
+    listed = list(pieces)
 
     def step(script: Scripted) -> Response:
         async def body() -> AsyncIterator[bytes]:
             try:
-                for piece in pieces:
+                for piece in listed:
                     if piece is BREAK_OFF:
                         raise ConnectionAbortedError("scripted")
                     if piece is WAIT:
