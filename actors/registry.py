@@ -10,6 +10,8 @@ from typing import Any, Literal
 STAGES = ("vad", "turn", "stt", "llm", "tts")
 CPU = ("cpu",)
 TORCH = ("cuda", "mps", "cpu")
+NONE = "none"
+"""In place of an STT backend: the LLM hears the sound itself."""
 VERBS = {"vad": "score", "turn": "complete", "stt": "transcribe", "llm": "generate", "tts": "synthesize"}
 
 Tested = Literal["real weights", "tiny weights", "signatures", "scripted server", "not at all"]
@@ -42,6 +44,8 @@ class Entry:
     tested: Tested = "not at all"
     remote: bool = False
     """Whether it is a server that is asked: there are no weights to be had here."""
+    prefixes: tuple[str, ...] = ()
+    """What its flags may begin with besides its name."""
 
     @property
     def module(self) -> str:
@@ -84,7 +88,8 @@ ENTRIES = (
     Entry("llm", "transformers", "actors.llm.transformers:Transformers", TORCH, None,
           "causal LMs, transformers", "Apache-2.0; the model's", REAL),
     Entry("llm", "chat-completions", "actors.llm.chat_completions:ChatCompletions", CPU, "openai",
-          "any server with chat completions", "Apache-2.0; the server's", REAL, remote=True),
+          "any server with chat completions", "Apache-2.0; the server's", REAL, remote=True,
+          prefixes=("responses-api",)),
     Entry("llm", "responses-api", "actors.llm.responses_api:ResponsesApi", CPU, "openai",
           "any server with the responses API", "Apache-2.0; the server's", SCRIPTED, remote=True),
     Entry("tts", "kokoro", "actors.tts.kokoro:Kokoro", CPU, None,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from actors.registry import find
+from typing import Any
+
+from actors.registry import NONE, find
 from actors.torch_device import ImpossibleDtype, resolve_dtype
 from orchestration.asks import KINDS, Ask, parse_bytes, parse_replicas
 from orchestration.inventory import Inventory
@@ -11,7 +13,13 @@ from s2s.config import Config, ConfigError
 
 
 def asks(config: Config) -> list[Ask]:
-    """One ask for each stage that runs."""
+    """One ask for each stage that runs.  Raises `ConfigError` where nobody would hear."""
+    if config.stt.backend == NONE and not _backend(config, "llm").capabilities.audio_input:
+        raise ConfigError(
+            f"{config.origins.get('stt.backend', 'default')}: --stt none gives the LLM the sound itself, but --llm "
+            f"{config.llm.backend} as it is set does not hear: choose one that does, such as --llm chat-completions "
+            "with --llm_audio_input true and a model that takes sound, or another --stt."
+        )
     return [_ask(config, stage) for stage in config.stages]
 
 
@@ -45,14 +53,9 @@ def _ask(config: Config, stage: str) -> Ask:
 
 def _memory(config: Config, stage: str) -> dict[str, int]:
     """The backend's own estimate for each device kind that it runs on, in the dtype that it would have there."""
-    from actors.stage import build_options
-
     wanted = config.stage(stage)
     entry = find(stage, wanted.backend)
-    try:
-        backend = entry.backend_class()(build_options(entry, wanted.options))
-    except (ValueError, TypeError) as error:
-        raise ConfigError(f"{stage}: options of backend {entry.name}: {error}") from error
+    backend = _backend(config, stage)
     estimates: dict[str, int] = {}
     for kind in KINDS:
         if kind not in entry.devices:
@@ -64,6 +67,18 @@ def _memory(config: Config, stage: str) -> dict[str, int]:
         if size:
             estimates[kind] = size
     return estimates
+
+
+def _backend(config: Config, stage: str) -> Any:
+    """The backend of `stage`, not loaded."""
+    from actors.stage import build_options
+
+    wanted = config.stage(stage)
+    entry = find(stage, wanted.backend)
+    try:
+        return entry.backend_class()(build_options(entry, wanted.options))
+    except (ValueError, TypeError) as error:
+        raise ConfigError(f"{stage}: options of backend {entry.name}: {error}") from error
 
 
 def plan_for(config: Config, inventory: Inventory) -> Plan:

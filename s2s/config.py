@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, get_type_hints
 
-from actors.registry import STAGES
+from actors.registry import NONE, STAGES
 from orchestration.cluster_settings import RaySettings
 
 
@@ -119,7 +119,7 @@ class Config:
     @property
     def stages(self) -> tuple[str, ...]:
         """The stages that run."""
-        return tuple(name for name in STAGES if self.stage(name).backend)
+        return tuple(name for name in STAGES if self.stage(name).backend not in ("", NONE))
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,14 @@ def options_text(config: Config) -> str:
 
 
 def field_docs(cls: type[Any]) -> dict[str, str]:
-    """The docstring below each field of a dataclass, empty where there is none."""
+    """The docstring below each field of a dataclass, inherited ones included, empty where there is none."""
+    docs: dict[str, str] = {}
+    for base in reversed(cls.__mro__[:-1]):
+        docs |= _own_docs(base)
+    return docs
+
+
+def _own_docs(cls: type[Any]) -> dict[str, str]:
     body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
     assert isinstance(body, ast.ClassDef)
     docs: dict[str, str] = {}

@@ -9,7 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, get_origin, get_type_hints
 
-from actors.registry import ENTRIES, STAGES, Entry, UnknownBackend, find
+from actors.registry import ENTRIES, NONE, STAGES, Entry, UnknownBackend, find
 from s2s.config import MAC_SWITCHES, SECTION_PREFIX, Config, ConfigError, Setting, canonical, settings
 
 ENVIRONMENT_PREFIX = "S2S_"
@@ -150,7 +150,9 @@ def _backends_named(layers: list[Layer]) -> list[dict[str, str]]:
         own: dict[str, str] = {}
         for given in layer:
             stage, _, leaf = given.name.partition("_")
-            if leaf == "backend" and stage in STAGES:
+            if leaf == "backend" and stage == "stt" and given.value == NONE:
+                own[stage] = NONE
+            elif leaf == "backend" and stage in STAGES:
                 try:
                     own[stage] = find(stage, str(given.value)).name
                 except UnknownBackend as error:
@@ -161,14 +163,10 @@ def _backends_named(layers: list[Layer]) -> list[dict[str, str]]:
 
 def _stage_name(given: Given, backends: Mapping[str, str], lenient: bool) -> str | None:
     """`qwen3_tts_device` → `tts_device` where qwen3 speaks; None where `lenient` and another backend was chosen."""
-    named: list[tuple[str, Entry]] = []
-    for entry in ENTRIES:
-        flat = entry.name.replace("-", "_").lower()
-        for prefix in (f"{flat}_{entry.stage}_", f"{flat}_"):
-            if given.name.startswith(prefix):
-                named.append((f"{entry.stage}_{given.name.removeprefix(prefix)}", entry))
-                break
-    if not named or given.name in settings():
+    if given.name in settings():
+        return given.name
+    named = _named_by_prefix(given.name)
+    if not named:
         return given.name
     chosen = [name for name, entry in named if backends.get(entry.stage) == entry.name]
     if len(chosen) == 1:
@@ -184,6 +182,21 @@ def _stage_name(given: Given, backends: Mapping[str, str], lenient: bool) -> str
         f"{given.origin} is for the {entry.stage} backend {entry.name}, but {backends.get(entry.stage)} was chosen: "
         f"add --{entry.stage} {entry.name}, or leave it out."
     )
+
+
+def _named_by_prefix(name: str) -> list[tuple[str, Entry]]:
+    """The backends whose prefix `name` has, each with the setting that it then means; only the longest prefix counts,
+    so that `openai_stt_model` is nothing of the TTS backend openai."""
+    named: dict[tuple[str, str], tuple[int, str, Entry]] = {}
+    for entry in ENTRIES:
+        for own in (entry.name, *entry.prefixes):
+            flat = own.replace("-", "_").lower()
+            for prefix in (f"{flat}_", f"{flat}_{entry.stage}_"):
+                if name.startswith(prefix):
+                    leaf = f"{entry.stage}_{name.removeprefix(prefix)}"
+                    named[entry.stage, entry.name] = len(prefix), leaf, entry
+    longest = max((length for length, _, _ in named.values()), default=0)
+    return [(leaf, entry) for length, leaf, entry in named.values() if length == longest]
 
 
 def _option(
@@ -209,6 +222,8 @@ def _option(
 
 def _option_types(stage: str, backend: str) -> dict[str, Any]:
     """Names and types of the options of `backend`."""
+    if backend == NONE:
+        return {}
     cls = find(stage, backend).options_class()
     hints = get_type_hints(cls)
     return {leaf.name: hints[leaf.name] for leaf in fields(cls)}

@@ -46,7 +46,10 @@ def needed(config: Config) -> list[str]:
     names: dict[str, None] = {}
     for stage in config.stages:
         wanted = config.stage(stage)
-        options = build_options(find_backend(stage, wanted.backend), wanted.options)
+        entry = find_backend(stage, wanted.backend)
+        if entry.remote:
+            continue
+        options = build_options(entry, wanted.options)
         for option in fields(options):
             value = getattr(options, option.name)
             if not isinstance(value, str):

@@ -15,6 +15,9 @@ from orchestration.session.items import (
     OutputAudio,
 )
 
+AUDIO_BYTES_PER_CHARACTER = 320
+"""What sound counts as in a prompt: models take some 25 tokens a second of it, text has 4 characters a token."""
+
 
 def prompt(
     instructions: str, entries: Iterable[Entry], limit_characters: int, hears_audio: bool = False
@@ -85,7 +88,8 @@ def _joined(first: Message, second: Message) -> Message:
 
 def _size(message: Message) -> int:
     calls = sum(len(call.name) + len(call.arguments) for call in message.tool_calls)
-    return len(message.text) + calls
+    sound = sum(len(part.audio) for part in message.parts if isinstance(part, AudioPart))
+    return len(message.text) + sound // AUDIO_BYTES_PER_CHARACTER + calls
 
 
 def _shortened(messages: list[Message], limit_characters: int) -> list[Message]:

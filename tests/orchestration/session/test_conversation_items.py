@@ -189,6 +189,12 @@ def test_a_long_history_loses_its_oldest_turns_whole() -> None:
     assert [message.role for message in prompt("", alone, 10)] == ["assistant"]
 
 
+def test_sound_counts_in_the_length_of_a_prompt() -> None:
+    second = [Entry(items.MessageItem("user", [items.InputAudio()]), bytes(32_000)) for _ in range(3)]
+    assert len(prompt("", second, 250, hears_audio=True)) == 2
+    assert len(prompt("", second, 300, hears_audio=True)) == 3
+
+
 def test_cleared_instructions_are_no_message() -> None:
     rig = Rig()
     rig.update(instructions="")
