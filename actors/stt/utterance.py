@@ -21,7 +21,7 @@ class Window:
     start_ms: int
     positions: int
     tokens: list[int] = field(default_factory=list)
-    logprob: float = 0.0
+    logprob: float | None = None
     text: str = ""
     rejected: str | None = None
     decoded: bool = False
@@ -50,12 +50,12 @@ class Utterance:
         """The whole transcript: what its windows heard, without those in which nobody spoke."""
         heard = [window for window in self.windows if window.rejected is None]
         rejected = self.windows[0].rejected if self.windows and not heard else None
+        words = [word for window in heard for word in window.words]
+        logprobs = [window.logprob for window in self.windows if window.logprob is not None]
         return SttResult(
             text=" ".join(window.text for window in heard),
             language=self.language,
-            words=[word for window in heard for word in window.words] if self.request.word_times else None,
+            words=words if self.request.word_times and (words or not heard) else None,
             rejected=rejected if self.windows else "no_speech",
-            logprob=sum(window.logprob for window in self.windows) / len(self.windows)
-            if self.windows
-            else None,
+            logprob=sum(logprobs) / len(logprobs) if logprobs else None,
         )

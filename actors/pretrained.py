@@ -1,0 +1,101 @@
+"""What backends on transformers' own classes share: loading, an estimate of memory, and stopping in mid-work."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from actors import torch_device
+
+WORK_BYTES = 300_000_000
+"""Activations, and what torch keeps beside the weights, roughly."""
+
+
+class Stopped(RuntimeError):
+    """Work was cancelled inside a forward."""
+
+
+def load(
+    model_name: str, kinds: Mapping[str, str], device: str, dtype: str, threads: int
+) -> tuple[Any, Path]:
+    """The model that `model_name` (asset, hub id or folder) means, on `device`, and its folder.
+
+    `kinds`: transformers' class by the checkpoint's `model_type`.  Raises `ImpossibleDtype`, `AssetError`, and
+    `ValueError` for a checkpoint of another kind.
+    """
+    resolved = torch_device.resolve_dtype(device, dtype)
+
+    import torch
+    import transformers
+
+    from actors import assets
+
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    torch_device.set_threads(threads)
+    folder = assets.resolve(model_name)
+    kind = json.loads((folder / "config.json").read_text("utf-8")).get("model_type")
+    if kind not in kinds:
+        raise ValueError(f"{model_name} is a {kind!r} model; choose a checkpoint of {', '.join(kinds)}.")
+    cls = getattr(transformers, kinds[kind], None)
+    if cls is None:
+        raise ImportError(f"transformers {transformers.__version__} has no {kinds[kind]}")
+    model = cls.from_pretrained(folder, dtype=getattr(torch, resolved))
+    return model.to(device).eval(), folder
+
+
+def memory_bytes(model_name: str, dtype: str, published: Mapping[str, float]) -> int:
+    """Weights in `dtype` and work of a checkpoint; 0: unknown.
+
+    `published`: how many numbers a checkpoint has whose name holds the key, used where it is not on this machine.
+    """
+    from actors.stt.checkpoint import parameters
+
+    count = parameters(model_name, published)
+    each = 4 if dtype == "auto" else torch_device.dtype_bytes(dtype)
+    return int(count * each) + WORK_BYTES if count else 0
+
+
+def stopping(rows: Sequence[Callable[[], bool]], limits: Sequence[int]) -> Any:
+    """Criteria for `generate()` that end row i where `rows[i]()` holds or it is `limits[i]` tokens long."""
+    import torch
+    from transformers import StoppingCriteria, StoppingCriteriaList
+
+    class Rows(StoppingCriteria):  # type: ignore[misc]
+        eos_token_id = None
+        """That this exists makes generate() pad rows that have ended, also for models without an end token."""
+
+        def __init__(self) -> None:
+            self._start: int | None = None
+
+        def __call__(self, input_ids: Any, scores: Any, **kwargs: Any) -> Any:
+            if self._start is None:
+                self._start = input_ids.shape[1] - 1
+            length = input_ids.shape[1] - self._start
+            ended = [stopped() or length >= limit for stopped, limit in zip(rows, limits, strict=True)]
+            return torch.tensor(ended, device=input_ids.device)
+
+    return StoppingCriteriaList([Rows()])
+
+
+class Interruptible:
+    """Lets a model that works in one long forward be stopped between its layers."""
+
+    def __init__(self, modules: Iterable[Any]) -> None:
+        self._stopped: Callable[[], bool] | None = None
+        for module in modules:
+            module.register_forward_pre_hook(self._ask)
+
+    def _ask(self, module: Any, arguments: Any) -> None:
+        if self._stopped is not None and self._stopped():
+            raise Stopped
+
+    def run(self, stopped: Callable[[], bool], forward: Callable[[], Any]) -> Any:
+        """The result of `forward()`; raises `Stopped` soon after `stopped()` holds."""
+        self._stopped = stopped
+        try:
+            return forward()
+        finally:
+            self._stopped = None

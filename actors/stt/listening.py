@@ -1,0 +1,182 @@
+"""What STT backends share whose model hears one window after the other: cutting long audio, batches of windows of like
+length, languages, cancelling, and the transcript that the windows add up to."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
+
+from actors import torch_device
+from actors.backend import Capabilities
+from actors.batch import Batch, Key
+from actors.messages import STT_RATE_HZ, Failed, SttRequest, SttResult, Word
+from actors.stt.utterance import Utterance, Window
+
+INT16_SCALE = 32_768.0
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What a model heard in one window."""
+
+    text: str
+    language: str | None = None
+    """ISO 639-1 code, where the model tells."""
+    logprob: float | None = None
+    words: list[Word] = field(default_factory=list)
+    """Times from the beginning of the window."""
+
+
+Stop = Callable[[], bool]
+
+
+class ListeningOptions(Protocol):
+    @property
+    def language(self) -> str: ...
+    @property
+    def max_batch(self) -> int: ...
+
+
+class Listener(ABC):
+    """An STT backend; a subclass loads a model and hears windows."""
+
+    name: ClassVar[str]
+    devices: ClassVar[tuple[str, ...]] = ("cuda", "mps", "cpu")
+    longest_s: ClassVar[float] = 30.0
+    """Windows are at most so long."""
+    like: ClassVar[float] = 2.0
+    """The longest window of a batch is at most so many times as long as the shortest: the rest would be padding."""
+
+    def __init__(self, options: Any) -> None:
+        self._options = options
+        self._device = "cpu"
+
+    @property
+    def languages(self) -> tuple[str, ...] | None:
+        """ISO 639-1 codes that the model knows; None: not told."""
+        return None
+
+    @abstractmethod
+    def hear(self, windows: Sequence[Window], stops: Sequence[Stop]) -> Sequence[Heard]:
+        """What was said in each of `windows` (float32 at 16 kHz, at most `longest_s` long, of like length; of all or of
+        none is the language known).  A window is dropped where its `stops` holds: what is heard of it is never seen."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(devices=self.devices, languages=self.languages, max_batch=self._options.max_batch)
+
+    def warmup(self) -> None:
+        """Transcribe a tone of 2 s."""
+        import numpy as np
+
+        tone = (3_000 * np.sin(np.arange(2 * STT_RATE_HZ) / 10)).astype("<i2")
+        for _, result in self.transcribe(Batch([(None, SttRequest(tone.tobytes()))])):
+            if isinstance(result, Failed):
+                raise RuntimeError(f"warm-up failed: {result.message}")
+
+    def transcribe(self, batch: Batch[SttRequest]) -> Iterator[tuple[Key, SttResult | Failed]]:
+        """Yield each utterance's transcript as soon as it is known; of a long one, after each window, what was heard
+        so far.  A cancelled one gets none."""
+        windows: list[Window] = []
+        for key, request in batch.take():
+            problem = self._problem(request)
+            if problem is not None:
+                yield key, Failed(f"stt {self.name}: {problem}")
+                continue
+            utterance = self._utterance(key, request)
+            windows += utterance.windows
+            if not utterance.windows:
+                yield key, utterance.result()
+        for group in self._groups(windows):
+            live = [window for window in group if not batch.cancelled(window.utterance.key)]
+            if not live:
+                continue
+            stops = [_stop(batch, window) for window in live]
+            for window, heard in zip(live, self.hear(live, stops), strict=True):
+                if not batch.cancelled(window.utterance.key):
+                    _note(window, heard)
+            torch_device.release(self._device)
+            for utterance in dict.fromkeys(window.utterance for window in live):
+                if not batch.cancelled(utterance.key):
+                    yield utterance.key, utterance.result() if utterance.left == 0 else utterance.so_far()
+
+    def _problem(self, request: SttRequest) -> str | None:
+        if len(request.audio) % 2:
+            return f"{len(request.audio)} bytes of audio; expected int16 samples."
+        language, known = self._asked(request), self.languages
+        if language is None or known is None or language in known:
+            return None
+        return f"language {language!r} was asked for, which the model does not know; it knows {', '.join(known)}."
+
+    def _asked(self, request: SttRequest) -> str | None:
+        """The language that the utterance is said to be in, ISO 639-1."""
+        asked = request.language or (None if self._options.language == "auto" else self._options.language)
+        if asked is None:
+            known = self.languages
+            return known[0] if known is not None and len(known) == 1 else None
+        return asked.replace("_", "-").partition("-")[0].lower()
+
+    def _utterance(self, key: Key, request: SttRequest) -> Utterance:
+        """`request` cut into windows; none where it is silent."""
+        import numpy as np
+
+        from actors.stt import windows
+
+        utterance = Utterance(key, request, self._asked(request))
+        audio = np.frombuffer(request.audio, "<i2").astype(np.float32) / INT16_SCALE
+        if not windows.silent(audio):
+            for start, stop in windows.cuts(audio, self.longest_s):
+                window = Window(utterance, audio[start:stop], start * 1000 // STT_RATE_HZ, 0)
+                utterance.windows.append(window)
+        utterance.left = len(utterance.windows)
+        return utterance
+
+    @property
+    def together(self) -> int:
+        """Windows heard together: a CPU takes them one by one, which is as fast and answers the first sooner."""
+        return 1 if self._device == "cpu" else int(self._options.max_batch)
+
+    def _groups(self, windows: Sequence[Window]) -> list[list[Window]]:
+        """Windows that are heard together: of like length, their language known or not."""
+        size = self.together
+        if size == 1:
+            return [[window] for window in windows]
+        groups: list[list[Window]] = []
+        for window in sorted(windows, key=lambda each: len(each.audio)):
+            group = groups[-1] if groups else []
+            if (
+                group
+                and len(group) < size
+                and len(window.audio) <= self.like * len(group[0].audio)
+                and (window.utterance.language is None) == (group[0].utterance.language is None)
+            ):
+                group.append(window)
+            else:
+                groups.append([window])
+        return groups
+
+
+def _stop(batch: Batch[SttRequest], window: Window) -> Stop:
+    return lambda: batch.cancelled(window.utterance.key)
+
+
+def _note(window: Window, heard: Heard) -> None:
+    """Write what was `heard` into `window`, unless nobody said it."""
+    from actors.stt import gates
+
+    utterance = window.utterance
+    window.logprob = heard.logprob
+    text = heard.text.strip()
+    window.rejected = gates.rejection(text, 0.0, 0.0)
+    if window.rejected is None:
+        window.text = text
+        begin_ms, end_ms = window.start_ms, window.start_ms + len(window.audio) * 1000 // STT_RATE_HZ
+        window.words = [
+            Word(word.text, min(word.start_ms + begin_ms, end_ms), min(word.end_ms + begin_ms, end_ms))
+            for word in heard.words
+        ]
+    utterance.language = utterance.language or heard.language
+    window.decoded = True
+    utterance.left -= 1
