@@ -100,6 +100,8 @@ ENTRIES = (
           "any server with the responses API", "Apache-2.0; the server's", SCRIPTED, remote=True),
     Entry("tts", "kokoro", "actors.tts.kokoro:Kokoro", CPU, None,
           "Kokoro-82M, ONNX int8", "MIT; Apache-2.0", REAL),
+    Entry("tts", "facebookMMS", "actors.tts.facebook_mms:FacebookMMS", TORCH, "facebookMMS",
+          "Facebook MMS (VITS), transformers", "Apache-2.0; CC-BY-NC-4.0", TINY, prefixes=("facebook-mms",)),
     Entry("tts", "openai", "actors.tts.openai_tts:OpenaiTts", CPU, "openai",
           "any server with speech", "Apache-2.0; the server's", REAL, remote=True),
 )
