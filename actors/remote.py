@@ -258,6 +258,13 @@ def _close(loop: asyncio.AbstractEventLoop, clients: list[Any]) -> None:
         asyncio.get_running_loop()
     except RuntimeError:
         if not loop.is_closed() and not loop.is_running():
-            for client in clients:
-                loop.run_until_complete(client.close())
+            loop.run_until_complete(_end(clients))
+            loop.run_until_complete(loop.shutdown_asyncgens())
             loop.close()
+
+
+async def _end(clients: list[Any]) -> None:
+    for client in clients:
+        await client.close()
+    mine = asyncio.current_task()
+    await asyncio.gather(*(task for task in asyncio.all_tasks() if task is not mine), return_exceptions=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import logging
 import wave
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
@@ -26,6 +27,8 @@ from actors.messages import (
     TextPart,
 )
 from actors.remote import Endpoint, Remote, RemoteOptions
+
+logger = logging.getLogger(__name__)
 
 Result = LlmText | LlmToolCall | LlmDone | Failed
 LEAST_TOKENS = 16
@@ -98,7 +101,7 @@ class RemoteLlm:
 
     async def _answer(self, request: LlmRequest) -> AsyncGenerator[Result, None]:
         try:
-            tools.forced(request)
+            forced = tools.forced(request)
             self._body(request, self._remote.endpoints[0])
         except (tools.BadToolChoice, BadPrompt) as error:
             yield Failed(f"llm {self.name}: {error}")
@@ -117,6 +120,8 @@ class RemoteLlm:
                         if text := unrepeated.feed(result.text):
                             yield LlmText(text, result.tokens)
                         continue
+                    if isinstance(result, LlmDone) and forced and result.finish_reason == "stop":
+                        logger.warning("llm %s: %s ignored tool_choice", self.name, endpoint.name)
                     if held := unrepeated.rest():
                         yield LlmText(held)
                     yield result

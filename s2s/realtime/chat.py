@@ -22,15 +22,22 @@ class ChatError(ValueError):
 
 
 def parse_chat(body: Mapping[str, Any]) -> LlmRequest:
-    """Raises `ChatError` naming the field at fault; fields that mean nothing here are let pass."""
+    """Raises `ChatError` naming the field at fault; fields that mean nothing here are let pass.
+
+    An answer whose beginning stands as the last message is gone on with, and the beginning is not said again.
+    """
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages:
         raise ChatError("'messages' is a list with at least one message.", "messages")
     if body.get("n", 1) not in (1, None):
         raise ChatError("Only one choice is made: 'n' is 1.", "n")
     tools = [_tool(tool, f"tools[{index}]") for index, tool in enumerate(body.get("tools") or [])]
+    parsed = [_message(message, f"messages[{index}]") for index, message in enumerate(messages)]
+    *before, last = parsed
+    goes_on = bool(before) and last.role == "assistant" and not last.tool_calls
     return LlmRequest(
-        messages=[_message(message, f"messages[{index}]") for index, message in enumerate(messages)],
+        messages=before if goes_on else parsed,
+        delivered=last.text if goes_on else "",
         tools=tools,
         tool_choice=_tool_choice(body.get("tool_choice"), tools),
         max_tokens=_number(body, "max_completion_tokens", int) or _number(body, "max_tokens", int),

@@ -18,6 +18,7 @@ from starlette.websockets import WebSocketDisconnect
 from actors.messages import Failed, LlmDone, LlmRequest, LlmToolCall, Rank, Request, Result
 from orchestration.session.config import SessionDefaults
 from s2s.access import Access
+from s2s.realtime.chat import parse_chat
 from s2s.realtime.http import Server, make_app
 from s2s.sessions import Sessions
 from tests.s2s.fake_links import FakeLinks
@@ -175,6 +176,16 @@ def test_chat_answers_whole_and_in_pieces(rig: Rig) -> None:
     text = "".join(choice["delta"].get("content") or "" for chunk in chunks for choice in chunk["choices"])
     assert text == "Hi there." and chunks[-1]["usage"]["completion_tokens"] == 2
     assert reply.text.rstrip().endswith("data: [DONE]")
+
+
+def test_an_answer_that_was_begun_is_gone_on_with() -> None:
+    begun = {"role": "assistant", "content": "I am"}
+    messages = [{"role": "user", "content": "How are you?"}]
+    request = parse_chat({"messages": [*messages, begun]})
+    assert [message.role for message in request.messages] == ["user"]
+    assert request.delivered == "I am"
+    request = parse_chat({"messages": [*messages, begun, *messages]})
+    assert len(request.messages) == 3 and request.delivered == ""
 
 
 def test_chat_calls_tools(rig: Rig) -> None:
