@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import difflib
 import importlib
-from dataclasses import dataclass
+import importlib.util
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 STAGES = ("vad", "turn", "stt", "llm", "tts")
@@ -46,6 +48,8 @@ class Entry:
     """Whether it is a server that is asked: there are no weights to be had here."""
     prefixes: tuple[str, ...] = ()
     """What its flags may begin with besides its name."""
+    needs: Mapping[str, str] = field(default_factory=dict)
+    """Modules of the extra that it needs on a device kind, where it does without on others."""
 
     @property
     def module(self) -> str:
@@ -60,6 +64,11 @@ class Entry:
             importlib.import_module(self.module), self.target.partition(":")[2] + "Options"
         )
         return cls
+
+    def lacks(self, kind: str) -> str | None:
+        """The module that is not installed here and without which it does not run on device `kind`."""
+        module = self.needs.get(kind)
+        return module if module is not None and importlib.util.find_spec(module) is None else None
 
     def missing(self, error: ImportError) -> MissingLibrary:
         """What to install where a library could not be imported."""
@@ -98,8 +107,9 @@ ENTRIES = (
           prefixes=("responses-api",)),
     Entry("llm", "responses-api", "actors.llm.responses_api:ResponsesApi", CPU, "openai",
           "any server with the responses API", "Apache-2.0; the server's", SCRIPTED, remote=True),
-    Entry("tts", "kokoro", "actors.tts.kokoro:Kokoro", CPU, None,
-          "Kokoro-82M, ONNX int8", "MIT; Apache-2.0", REAL),
+    Entry("tts", "kokoro", "actors.tts.kokoro:Kokoro", TORCH, "kokoro",
+          "Kokoro-82M, ONNX int8 (CPU), torch (GPU)", "MIT; Apache-2.0", REAL,
+          needs={"cuda": "kokoro", "mps": "kokoro"}),
     Entry("tts", "facebookMMS", "actors.tts.facebook_mms:FacebookMMS", TORCH, "facebookMMS",
           "Facebook MMS (VITS), transformers", "Apache-2.0; CC-BY-NC-4.0", TINY, prefixes=("facebook-mms",)),
     Entry("tts", "openai", "actors.tts.openai_tts:OpenaiTts", CPU, "openai",

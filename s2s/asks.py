@@ -6,7 +6,7 @@ from typing import Any
 
 from actors.registry import NONE, find
 from actors.torch_device import ImpossibleDtype, resolve_dtype
-from orchestration.asks import KINDS, Ask, parse_bytes, parse_replicas
+from orchestration.asks import KINDS, Ask, parse_bytes, parse_device, parse_replicas
 from orchestration.inventory import Inventory
 from orchestration.placement import Plan, make_plan
 from s2s.config import Config, ConfigError
@@ -34,7 +34,7 @@ def _ask(config: Config, stage: str) -> Ask:
         device=wanted.device or config.device,
         device_from=config.origins.get(f"{stage}.device" if own else "device", "default"),
         own_device=own,
-        supports=entry.devices,
+        supports=_devices(config, stage),
         memory_bytes=_memory(config, stage),
         gpu_fraction=wanted.gpu_fraction,
         gpu_memory_bytes=parse_bytes(wanted.gpu_memory) if wanted.gpu_memory else None,
@@ -49,6 +49,21 @@ def _ask(config: Config, stage: str) -> Ask:
         options=wanted.options,
         python=wanted.python,
     )
+
+
+def _devices(config: Config, stage: str) -> tuple[str, ...]:
+    """The device kinds that the backend runs on with what is installed; an interpreter of its own may have all."""
+    wanted = config.stage(stage)
+    entry = find(stage, wanted.backend)
+    if wanted.python is not None:
+        return entry.devices
+    for device in parse_device(wanted.device or "auto"):
+        module = entry.lacks(device.kind)
+        if module is not None:
+            origin = config.origins.get(f"{stage}.device", "default")
+            absent = ImportError(f"on {device} {stage} {entry.name} needs {module}, which is not installed")
+            raise ConfigError(f"{origin}: {entry.missing(absent)}")
+    return tuple(kind for kind in entry.devices if entry.lacks(kind) is None)
 
 
 def _memory(config: Config, stage: str) -> dict[str, int]:

@@ -1,10 +1,11 @@
-"""TTS by Kokoro-82M (ONNX, int8, CPU): English, clause by clause, at 24 kHz."""
+"""TTS by Kokoro-82M (int8 ONNX on a CPU, torch on a GPU): English, clause by clause, at 24 kHz."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,9 @@ from actors.tts.clause_sound import ClauseSound, Shape, shaped
 from actors.tts.kokoro_model import FRAME_SAMPLES, MAX_PHONEMES, RATE_HZ, KokoroModel, Run, Speech, Stopped
 from actors.tts.kokoro_voices import OPENAI_NAMES, VOICES, UnknownVoice, accent, find_voice
 from actors.tts.phonemes import Phonemizer, Span, Unspeakable
+
+if TYPE_CHECKING:
+    from actors.tts.kokoro_torch import KokoroTorch
 
 FIRST_PIECE_SAMPLES = RATE_HZ // 5
 PIECE_SAMPLES = RATE_HZ
@@ -41,7 +45,9 @@ class KokoroOptions:
     """What can be set for the `kokoro` backend."""
 
     model: str = "kokoro-82m-onnx-int8"
-    """Asset or folder with model.onnx and vocab.json."""
+    """On a CPU: asset or folder with model.onnx and vocab.json."""
+    torch_model: str = "hexgrad/Kokoro-82M"
+    """On a GPU: hub id or folder with config.json and kokoro-v1_0.pth."""
     voices: str = "kokoro-voices"
     """Asset or folder with <voice>.bin files, float32[510, 256]."""
     voice: str = "af_heart"
@@ -71,7 +77,7 @@ class Kokoro:
         self._options = options
         self._shape = Shape(options.lead_ms, options.tail_ms, options.fade_ms, options.max_gap_ms)
         self._default_voice = find_voice(options.voice, options.aliases)
-        self._model: KokoroModel | None = None
+        self._model: KokoroModel | KokoroTorch | None = None
         self._voices_folder = Path()
         self._styles: dict[str, npt.NDArray[np.float32]] = {}
         self._phonemizers: dict[str, Phonemizer] = {}
@@ -79,6 +85,7 @@ class Kokoro:
     @property
     def capabilities(self) -> Capabilities:
         return Capabilities(
+            devices=("cuda", "mps", "cpu"),
             languages=("en",),
             streams=True,
             resume="exact",
@@ -87,16 +94,20 @@ class Kokoro:
         )
 
     def load(self, device: str, dtype: str, threads: int) -> None:
-        """Only "cpu"; `dtype` is the file's own (int8), so anything but "auto" or "int8" is an error."""
+        """`dtype` is that of the weights (int8 on a CPU, float32 on a GPU): any other but "auto" is an error."""
         from actors.assets import resolve
 
-        if device != "cpu":
+        own = "int8" if device == "cpu" else "float32"
+        if dtype not in ("auto", own):
             raise ValueError(
-                f"tts kokoro was asked to run on {device!r}; its int8 ONNX model runs on cpu only."
+                f"tts kokoro was asked for dtype {dtype!r}; on {device} its weights are {own}: use auto."
             )
-        if dtype not in ("auto", "int8"):
-            raise ValueError(f"tts kokoro was asked for dtype {dtype!r}; its weights are int8: use auto.")
-        self._model = KokoroModel(resolve(self._options.model), threads)
+        if device == "cpu":
+            self._model = KokoroModel(resolve(self._options.model), threads)
+        else:
+            from actors.tts.kokoro_torch import KokoroTorch
+
+            self._model = KokoroTorch(self._options.torch_model, device, threads)
         self._voices_folder = resolve(self._options.voices)
         self._style(self._default_voice)
         self._phonemizer(accent(self._default_voice))
@@ -168,7 +179,7 @@ class Kokoro:
         return self._options.comma_pause_ms if last and last in _COMMA_MARKS else self._options.plain_pause_ms
 
     @property
-    def _loaded(self) -> KokoroModel:
+    def _loaded(self) -> KokoroModel | KokoroTorch:
         if self._model is None:
             raise RuntimeError("tts kokoro was asked to speak before load() was called.")
         return self._model

@@ -52,10 +52,12 @@ def test_what_cannot_be_spoken_fails_alone_and_says_why(request_: TtsRequest, to
     assert not result.retry
 
 
-@pytest.mark.parametrize("device", ["cuda:0", "mps"])
-def test_a_device_it_cannot_use_is_refused(device: str) -> None:
-    with pytest.raises(ValueError, match="cpu only"):
-        Kokoro(KokoroOptions()).load(device, "auto", 1)
+@pytest.mark.parametrize(
+    ("device", "dtype", "own"), [("cpu", "float32", "int8"), ("mps", "float16", "float32")]
+)
+def test_a_dtype_that_the_weights_have_not_is_refused(device: str, dtype: str, own: str) -> None:
+    with pytest.raises(ValueError, match=f"asked for dtype '{dtype}'; on {device} its weights are {own}"):
+        Kokoro(KokoroOptions()).load(device, dtype, 1)
 
 
 def test_a_short_clause_is_one_run() -> None:

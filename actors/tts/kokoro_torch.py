@@ -1,0 +1,61 @@
+"""Kokoro-82M on a GPU, by the torch model of the `kokoro` package: the same phonemes and voices as the ONNX one."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from actors import pretrained, torch_device
+from actors.tts.kokoro_model import IncompatibleModel, Run, Speech, Stopped
+
+
+class KokoroTorch:
+    def __init__(self, model: str, device: str, threads: int) -> None:
+        """Reads `config.json` and the one .pth file of `model` (hub id or folder); computes in float32, as they are.
+
+        Raises `IncompatibleModel`, and `ImportError` where the package is missing.
+        """
+        from kokoro.model import KModel
+
+        from actors.assets import resolve
+
+        torch_device.set_threads(threads)
+        folder = resolve(model)
+        weights = sorted(folder.glob("*.pth"))
+        if len(weights) != 1:
+            raise IncompatibleModel(
+                f"{folder} has {len(weights)} .pth files; expected the one of Kokoro-82M."
+            )
+        config = json.loads((folder / "config.json").read_text("utf-8"))
+        # MPS has no complex numbers in its spectrograms: the package's own real-valued ones take their place.
+        complex_numbers = not device.startswith("mps")
+        self._model: Any = (
+            KModel(
+                repo_id=str(folder), config=config, model=str(weights[0]), disable_complex=not complex_numbers
+            )
+            .to(device)
+            .eval()
+        )
+        self.vocabulary: dict[str, int] = self._model.vocab
+        self._device = device
+        self._interruptible = pretrained.Interruptible(
+            module for module in self._model.modules() if not list(module.children())
+        )
+
+    def speak(self, phonemes: str, voice: npt.NDArray[np.float32], speed: float, run: Run) -> Speech:
+        """As `KokoroModel.speak`; the run is left between two layers after `run.stop()`, and raises `Stopped`."""
+        import torch
+
+        style = torch.from_numpy(voice[len(phonemes) - 1][None].copy())
+        try:
+            output = self._interruptible.run(
+                lambda: run.stopped,
+                lambda: self._model(phonemes, style, speed=speed, return_output=True),
+            )
+        except pretrained.Stopped as error:
+            raise Stopped from error
+        torch_device.release(self._device)
+        return Speech(output.audio.float().numpy(), np.atleast_1d(output.pred_dur.numpy()))
