@@ -44,12 +44,19 @@ def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog=f"python -m s2s.run {name}",
         description=command.summary,
-        epilog=_settings_help(),
+        epilog=_settings_help() if command.settings else None,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     command.arguments(parser)
     own, flags = split(argv[1:] if named else argv, set(parser._option_string_actions))
+    if flags and not command.settings:
+        near = difflib.get_close_matches(f"--{flags[0][0]}", parser._option_string_actions, n=1)
+        hint = f" Did you mean {near[0]}?" if near else ""
+        print(
+            f"error: {name} has no --{flags[0][0]}.{hint} `{name} --help` shows what it has.", file=sys.stderr
+        )
+        return 2
     return _carry_out(command, flags, parser.parse_args(own))
 
 
@@ -147,10 +154,40 @@ class Command:
     summary: str
     module: str
     arguments: Callable[[argparse.ArgumentParser], None] = lambda parser: None
+    settings: bool = True
+    """Whether it takes the settings of the system."""
 
     def run(self, config: Config, args: argparse.Namespace) -> int:
         code: int = importlib.import_module(self.module).run(config, args)
         return code
+
+
+def _talk(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--url", default="ws://127.0.0.1:8765/v1/realtime", help="the Realtime server (default: %(default)s)"
+    )
+    parser.add_argument("--model", default="local", help="the model asked for (default: %(default)s)")
+    parser.add_argument("--api-key", help="the server's key (also S2S_API_KEY or OPENAI_API_KEY)")
+    parser.add_argument("--instructions", help="system prompt (default: the server's)")
+    _client(parser)
+
+
+def _client(parser: argparse.ArgumentParser) -> None:
+    """What `talk` and `local` have in common."""
+    add = parser.add_argument
+    add("--voice", help="the voice that answers (default: the server's)")
+    add("--list-devices", action="store_true", help="print microphones and speakers, and end")
+    add("--input-device", metavar="NAME", help="the microphone, by its number or a part of its name")
+    add("--output-device", metavar="NAME", help="the speakers, by their number or a part of their name")
+    add("--wav", nargs="+", metavar="FILE", help="recordings in place of the microphone")
+    add("--save", metavar="FILE", help="a wav file in place of the speakers")
+    add("--push-to-talk", action="store_true", help="space begins and ends what you say")
+    add(
+        "--block-mic-during-playback",
+        action="store_true",
+        help="the server hears silence while it speaks: where the microphone hears the speakers",
+    )
+    add("--tools", metavar="MODULE", help="a Python module or file; its functions become tools of the model")
 
 
 def _ask(parser: argparse.ArgumentParser) -> None:
@@ -191,6 +228,10 @@ def _config(parser: argparse.ArgumentParser) -> None:
 
 COMMANDS = {
     "serve": Command("the Realtime server", "s2s.serve"),
+    "talk": Command(
+        "talk to a Realtime server by microphone and speakers", "s2s.talk", _talk, settings=False
+    ),
+    "local": Command("the server and a client of it in one", "s2s.local", _client),
     "ask": Command("recordings in, spoken answers out", "s2s.ask", _ask),
     "plan": Command("what would run where; nothing is started", "s2s.plan", _plan),
     "bench": Command("measure queue, faults, startup, turns or stt", "s2s.bench.run", _bench),
