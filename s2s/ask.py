@@ -13,6 +13,7 @@ from typing import Any
 import ray
 
 from actors.messages import STT_RATE_HZ
+from actors.registry import NONE
 from orchestration.session import events
 from orchestration.session.timeline import TurnRecord
 from s2s.audio import AudioFileError, Clip, read_audio, write_wav
@@ -28,6 +29,9 @@ _MANUAL = {
     "type": "realtime",
     "audio": {"input": {"turn_detection": None, "transcription": {"model": "default"}}},
 }
+
+
+_HEARD = {"type": "realtime", "audio": {"input": {"turn_detection": None}}}
 
 
 class TurnFailed(RuntimeError):
@@ -61,7 +65,7 @@ def run(config: Config, args: argparse.Namespace) -> int:
     with running(config) as system:
         gateway = start_gateway(config, system.supervisor)
         try:
-            conversation = Conversation(gateway, say)
+            conversation = Conversation(gateway, say, transcribes=config.stt.backend != NONE)
             for number, turn in enumerate(turns, 1):
                 conversation.take(turn)
                 if turn.answer:
@@ -79,7 +83,7 @@ def run(config: Config, args: argparse.Namespace) -> int:
             return FAILED
         finally:
             ray.get(gateway.stop.remote())
-    mute = [turn.path for turn in turns if not turn.transcript]
+    mute = [turn.path for turn in turns if not (turn.transcript or turn.answer)]
     for path in mute:
         print(f"error: {path}: no speech found.", file=sys.stderr)
     return NO_SPEECH if mute else DONE
@@ -123,26 +127,31 @@ class Conversation:
         say: Callable[[str], None],
         session: Mapping[str, Any] | None = None,
         see: Callable[[events.ServerEvent], None] | None = None,
+        transcribes: bool = True,
     ) -> None:
-        """`say` gets the words as they come, `see` every event; `session` is added to the session's settings."""
+        """`say` gets the words as they come, `see` every event; `session` is added to the session's settings.  Where
+        nothing `transcribes`, the LLM hears."""
         self._gateway = gateway
         self._say = say
         self._see = see
         self._turn_number = 0
+        self._transcribes = transcribes
         self._session: str = ray.get(gateway.open_session.remote())
-        self._send(events.SessionUpdate(session={**_MANUAL, **(session or {})}))
+        self._send(events.SessionUpdate(session={**(_MANUAL if transcribes else _HEARD), **(session or {})}))
 
     def take(self, turn: Turn) -> None:
-        """Say `turn`, hear the answer.  Without words in it nothing is answered.  Raises `TurnFailed`."""
+        """Say `turn`, hear the answer.  Where it is transcribed, nothing is answered without words in it.
+        Raises `TurnFailed`."""
         pcm = turn.clip.pcm
         for start in range(0, len(pcm), CHUNK_BYTES * EVENTS_PER_CALL):
             block = pcm[start : start + CHUNK_BYTES * EVENTS_PER_CALL]
             chunks = [block[at : at + CHUNK_BYTES] for at in range(0, len(block), CHUNK_BYTES)]
             self._send(*(events.InputAudioBufferAppend(audio=chunk) for chunk in chunks))
         self._send(events.InputAudioBufferCommit())
-        turn.transcript = self._transcript()
-        if turn.transcript:
-            self._say(f"  you: {turn.transcript}\nagent: ")
+        if self._transcribes:
+            turn.transcript = self._transcript()
+        if turn.transcript or not self._transcribes:
+            self._say(f"  you: {turn.transcript or turn.path}\nagent: ")
             self._send(events.ResponseCreate())
             self._answer(turn)
         turns: list[TurnRecord] = ray.get(self._gateway.turns.remote(self._session))
