@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,7 @@ def stopping(rows: Sequence[Callable[[], bool]], limits: Sequence[int]) -> Any:
 
 
 class Interruptible:
-    """Lets a model that works in one long forward be stopped between its layers."""
+    """Lets a model that works in one long call be stopped between its layers."""
 
     def __init__(self, modules: Iterable[Any]) -> None:
         self._stopped: Callable[[], bool] | None = None
@@ -92,10 +93,20 @@ class Interruptible:
         if self._stopped is not None and self._stopped():
             raise Stopped
 
-    def run(self, stopped: Callable[[], bool], forward: Callable[[], Any]) -> Any:
-        """The result of `forward()`; raises `Stopped` soon after `stopped()` holds."""
+    @contextmanager
+    def until(self, stopped: Callable[[], bool]) -> Iterator[None]:
+        """Inside, the model raises `Stopped` at its next layer once `stopped()` holds."""
         self._stopped = stopped
         try:
-            return forward()
+            yield
         finally:
             self._stopped = None
+
+
+def layers(model: Any) -> list[Any]:
+    """The modules of a torch model that are layers by their name, such as LlamaDecoderLayer."""
+    return [
+        module
+        for module in model.modules()
+        if "Layer" in type(module).__name__ and "Norm" not in type(module).__name__
+    ]

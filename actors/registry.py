@@ -12,6 +12,7 @@ from typing import Any, Literal
 STAGES = ("vad", "turn", "stt", "llm", "tts")
 CPU = ("cpu",)
 TORCH = ("cuda", "mps", "cpu")
+MLX = ("mps", "cpu")
 NONE = "none"
 """In place of an STT backend: the LLM hears the sound itself."""
 VERBS = {"vad": "score", "turn": "complete", "stt": "transcribe", "llm": "generate", "tts": "synthesize"}
@@ -96,12 +97,20 @@ ENTRIES = (
           "NVIDIA Parakeet, transformers", "Apache-2.0; CC-BY-4.0", TINY),
     Entry("stt", "qwen3-asr", "actors.stt.qwen3_asr:Qwen3Asr", TORCH, None,
           "Qwen3-ASR, transformers", "Apache-2.0; Apache-2.0", TINY),
+    Entry("stt", "paraformer", "actors.stt.paraformer:Paraformer", TORCH, "paraformer",
+          "Paraformer, FunASR", "MIT; FunASR's model licence", SIGNATURES, prefixes=("paraformer-stt",)),
+    Entry("stt", "whisper-mlx", "actors.stt.whisper_mlx:WhisperMlx", MLX, "whisper-mlx",
+          "Whisper, mlx-whisper", "MIT; MIT", SIGNATURES),
+    Entry("stt", "mlx-audio-whisper", "actors.stt.mlx_audio_whisper:MlxAudioWhisper", MLX, "mlx-audio",
+          "Whisper, mlx-audio", "MIT; MIT", SIGNATURES),
     Entry("stt", "openai", "actors.stt.openai_stt:OpenaiStt", CPU, "openai",
           "any server with transcriptions", "Apache-2.0; the server's", REAL, remote=True),
     Entry("llm", "llama-cpp", "actors.llm.llama_cpp:LlamaCpp", TORCH, None,
           "GGUF models, llama.cpp", "MIT; the model's", REAL),
     Entry("llm", "transformers", "actors.llm.transformers:Transformers", TORCH, None,
           "causal LMs, transformers", "Apache-2.0; the model's", REAL),
+    Entry("llm", "mlx-lm", "actors.llm.mlx_lm:MlxLm", MLX, "mlx-lm",
+          "causal LMs, mlx-lm", "MIT; the model's", SIGNATURES),
     Entry("llm", "chat-completions", "actors.llm.chat_completions:ChatCompletions", CPU, "openai",
           "any server with chat completions", "Apache-2.0; the server's", REAL, remote=True,
           prefixes=("responses-api",)),
@@ -112,6 +121,16 @@ ENTRIES = (
           needs={"cuda": "kokoro", "mps": "kokoro"}),
     Entry("tts", "facebookMMS", "actors.tts.facebook_mms:FacebookMMS", TORCH, "facebookMMS",
           "Facebook MMS (VITS), transformers", "Apache-2.0; CC-BY-NC-4.0", TINY, prefixes=("facebook-mms",)),
+    Entry("tts", "qwen3", "actors.tts.qwen3:Qwen3", TORCH, "qwen3",
+          "Qwen3-TTS, qwen-tts-hf", "Apache-2.0; Apache-2.0", SIGNATURES),
+    Entry("tts", "chatTTS", "actors.tts.chat_tts:ChatTTS", TORCH, "chatTTS",
+          "ChatTTS", "AGPL-3.0; CC-BY-NC-4.0", SIGNATURES, prefixes=("chat-tts",)),
+    Entry("tts", "pocket", "actors.tts.pocket:Pocket", TORCH, "pocket",
+          "Pocket TTS, pocket-tts", "MIT; CC-BY-4.0", SIGNATURES),
+    Entry("tts", "supertonic", "actors.tts.supertonic:Supertonic", CPU, "supertonic",
+          "Supertonic, ONNX", "MIT; OpenRAIL-M", SIGNATURES),
+    Entry("tts", "kitten", "actors.tts.kitten:Kitten", CPU, "kitten",
+          "KittenTTS, ONNX", "Apache-2.0; Apache-2.0", SIGNATURES),
     Entry("tts", "openai", "actors.tts.openai_tts:OpenaiTts", CPU, "openai",
           "any server with speech", "Apache-2.0; the server's", REAL, remote=True),
 )

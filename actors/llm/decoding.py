@@ -133,10 +133,14 @@ class Decoder:
         known, cache = self._prefixes.longest(ids)
         answer.began(len(prompt), known)
         if cache is None:
-            cache = new_cache() if self._mergeable else DynamicCache(config=self._model.config)
+            cache = self.new_cache()
         constraint = self._constraint(segment.schema) if segment.schema is not None else None
         pieces = TextPieces(self._decode, ids)
         return Row(key, request, answer, segment, ids, cache, pieces, self._end_tokens, constraint)
+
+    def new_cache(self) -> Any:
+        """Keys and values of one row that has read nothing."""
+        return new_cache() if self._mergeable else DynamicCache(config=self._model.config)
 
     def _constraint(self, schema: dict[str, Any]) -> Constraint:
         if self._grammar_tokenizer is None:

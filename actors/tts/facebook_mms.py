@@ -70,10 +70,8 @@ class FacebookMMS(Speaker):
         if not ids["input_ids"].shape[-1]:
             raise Unspeakable(f"nothing in {request.text!r} is in the alphabet of the voice.")
         speed = min(max(request.speed, MIN_SPEED), MAX_SPEED)
-        with torch.inference_mode():
-            output = interruptible.run(
-                stopped, lambda: model(**ids, speaking_rate=model.config.speaking_rate * speed)
-            )
+        with torch.inference_mode(), interruptible.until(stopped):
+            output = model(**ids, speaking_rate=model.config.speaking_rate * speed)
         yield output.waveform[0].float().cpu().numpy()
 
     def _model(self, language: str) -> tuple[Any, Any, pretrained.Interruptible]:

@@ -51,10 +51,8 @@ class KokoroTorch:
 
         style = torch.from_numpy(voice[len(phonemes) - 1][None].copy())
         try:
-            output = self._interruptible.run(
-                lambda: run.stopped,
-                lambda: self._model(phonemes, style, speed=speed, return_output=True),
-            )
+            with self._interruptible.until(lambda: run.stopped):
+                output = self._model(phonemes, style, speed=speed, return_output=True)
         except pretrained.Stopped as error:
             raise Stopped from error
         torch_device.release(self._device)

@@ -130,15 +130,19 @@ class Speaker(ABC):
         hint = f" Did you mean {known[near[0]]}?" if near else ""
         raise UnknownVoice(f"voice {wanted!r} is not known.{hint} Voices: {', '.join(self.voices)}.")
 
+    def _default_language(self) -> str | None:
+        """The language of clauses that name none."""
+        return getattr(self._options, "language", None)
+
     def _language(self, asked: str | None) -> str | None:
-        wanted = asked or getattr(self._options, "language", None)
+        wanted = asked or self._default_language()
         if wanted is None or wanted == "auto":
             return None
         code = str(wanted).replace("_", "-").partition("-")[0].lower()
         known = self.languages
         if known is not None and code not in known:
             raise Unspeakable(
-                f"language {asked!r} was asked for, but this backend speaks {', '.join(known)} only."
+                f"language {wanted!r} was asked for, but this backend speaks {', '.join(known)} only."
             )
         return code
 
