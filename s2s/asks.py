@@ -14,7 +14,7 @@ from s2s.config import Config, ConfigError
 
 def asks(config: Config) -> list[Ask]:
     """One ask for each stage that runs.  Raises `ConfigError` where nobody would hear."""
-    if config.stt.backend == NONE and not _backend(config, "llm").capabilities.audio_input:
+    if config.stt.backend == NONE and not unloaded(config, "llm").capabilities.audio_input:
         raise ConfigError(
             f"{config.origins.get('stt.backend', 'default')}: --stt none gives the LLM the sound itself, but --llm "
             f"{config.llm.backend} as it is set does not hear: choose one that does, such as --llm chat-completions "
@@ -70,7 +70,7 @@ def _memory(config: Config, stage: str) -> dict[str, int]:
     """The backend's own estimate for each device kind that it runs on, in the dtype that it would have there."""
     wanted = config.stage(stage)
     entry = find(stage, wanted.backend)
-    backend = _backend(config, stage)
+    backend = unloaded(config, stage)
     estimates: dict[str, int] = {}
     for kind in KINDS:
         if kind not in entry.devices:
@@ -84,7 +84,7 @@ def _memory(config: Config, stage: str) -> dict[str, int]:
     return estimates
 
 
-def _backend(config: Config, stage: str) -> Any:
+def unloaded(config: Config, stage: str) -> Any:
     """The backend of `stage`, not loaded."""
     from actors.stage import build_options
 

@@ -78,6 +78,10 @@ class SessionSettings:
     """What a conversation begins with, until the client says otherwise."""
 
     language: str = _setting("auto", "spoken language, ISO 639-1 code, or auto: detected for each utterance")
+    enable_lang_prompt: bool = _setting(False, "tell the LLM to reply in the language that was spoken")
+    language_voices: dict[str, str] = _mapping(
+        "voices by language where the client names none, such as 'fr=ff_siwis,ja=jf_alpha'"
+    )
     instructions: str = _setting(
         "You are a friendly voice assistant. Answer in one or two short spoken sentences.", "system prompt"
     )

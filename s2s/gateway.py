@@ -21,6 +21,7 @@ from orchestration.session.config import Limits, Pace, SessionDefaults, Transcri
 from orchestration.session.events import ClientEvent, ServerEvent
 from orchestration.session.timeline import KEPT_TURNS, TurnRecord
 from s2s.access import Access
+from s2s.asks import unloaded
 from s2s.config import Config
 from s2s.session_driver import SessionDriver
 from s2s.sessions import Sessions
@@ -215,6 +216,9 @@ def gateway_options(config: Config) -> GatewayOptions:
         session={"audio": {"input": {"turn_detection": _turn_detection(session.turn_detection)}}},
         transcription=Transcription(model="default") if server.transcribe else None,
         language=None if session.language == "auto" else session.language,
+        names_language=session.enable_lang_prompt,
+        language_voices=session.language_voices,
+        voice_languages=unloaded(config, "tts").capabilities.languages,
         hears="audio" if config.stt.backend == "none" else "transcript",
         speculation=session.speculation,  # type: ignore[arg-type]
         resume_answers=session.resume_answers,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import takewhile
 
+from actors import languages
 from actors.messages import Message, TextPart
 from orchestration.session.config import RealtimeSession
 from orchestration.session.conversation import Entry
@@ -219,6 +220,8 @@ class Answers:
 
     def _prompt(self, instructions: str, entries: list[Entry]) -> list[Message]:
         defaults = self._core.defaults
+        if defaults.names_language and self._core.language is not None:
+            instructions = f"{instructions}\n\nReply in {languages.name(self._core.language)}.".lstrip()
         return prompt(instructions, entries, defaults.limits.prompt_characters, defaults.hears == "audio")
 
     def _basis(self, session: RealtimeSession) -> _Basis:

@@ -222,6 +222,13 @@ class SessionDefaults:
     """What the LLM gets of speech: its transcript, or the sound itself (STT `none`)."""
     language: str | None = None
     """ISO 639-1 code of speech where the client names none; None: STT finds out."""
+    names_language: bool = False
+    """Whether the LLM is told to reply in the language that was spoken."""
+    language_voices: Mapping[str, str] = field(default_factory=dict)
+    """Voices of the TTS backend by ISO 639-1 code of what they are to say, where the client chose no voice."""
+    voice_languages: tuple[str, ...] | None = None
+    """What the TTS backend speaks; None: not known.  A clause that shows no language is not taken for one that the
+    voice lacks: STT may have misheard which was spoken."""
     speculation: Speculation = "tts"
     """What may begin at a pause, before the turn is sure to be over; each level includes those before it."""
     partial_share: float = 0.25

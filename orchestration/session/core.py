@@ -21,7 +21,7 @@ class Core:
     playback: PlaybackClock = field(default_factory=PlaybackClock)
     timeline: Timeline = field(default_factory=Timeline)
     language: str | None = None
-    """What was spoken last."""
+    """What was spoken last; ISO 639-1."""
     echoes: bool = False
     """Whether the machine has heard itself: then speech over an answer interrupts it by its words alone."""
     audio_sent: bool = False

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from difflib import SequenceMatcher
+
+from orchestration.session.words import plain_words
 
 FEWEST_WORDS = 3
 """Fewer words prove nothing: a person may well say "the weather", too."""
@@ -15,12 +16,8 @@ RECENT_WORDS = 60
 
 def is_echo(heard: str, said: str) -> bool:
     """Whether `heard` is what the machine has `said`, give or take some words."""
-    words, own = _words(heard), _words(said)[-RECENT_WORDS:]
+    words, own = plain_words(heard), plain_words(said)[-RECENT_WORDS:]
     if len(words) < FEWEST_WORDS:
         return False
     blocks = SequenceMatcher(None, words, own, autojunk=False).get_matching_blocks()
     return sum(block.size for block in blocks) >= SHARE * len(words)
-
-
-def _words(text: str) -> list[str]:
-    return re.findall(r"[^\W_]+", text.lower().replace("'", ""))

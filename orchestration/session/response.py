@@ -73,7 +73,11 @@ class Response:
         """Whether text came since the clauses were last cut in a hurry."""
         self.to_a_turn = False
         """Whether it answers a spoken turn, unasked."""
-        style = VoiceStyle(plan.tts_voice, core.language, plan.speed, core.defaults.seed)
+        chosen = plan.voice != core.defaults.voice
+        voices = {} if chosen else core.defaults.language_voices
+        spoken = core.defaults.voice_languages
+        language = core.language if spoken is None or core.language in spoken else None
+        style = VoiceStyle(plan.tts_voice, language, plan.speed, core.defaults.seed, voices)
         allowance = None
         if speculative:
             allowance = 1 if core.defaults.speculation == "tts" else 0

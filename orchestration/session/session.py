@@ -53,7 +53,7 @@ class Session:
         except ClientError as error:
             self._misfit = error
         conversation = Conversation(outbox.new_id("conv"), defaults.limits.items)
-        self._core = Core(defaults, settings, outbox, conversation)
+        self._core = Core(defaults, settings, outbox, conversation, language=defaults.language)
         self._transcripts = Transcripts(self._core)
         self._answers = Answers(self._core, self._transcripts)
         self._listener = Listener(self._core, self._answers, self._transcripts)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 
 from actors.messages import Word
+from orchestration.session.words import word_ends
 
 _MS_PER_CHARACTER = 65
 """Pace of English speech, for clauses that are not synthesized yet."""
@@ -91,6 +91,6 @@ class Spoken:
 
 
 def _first_words(text: str, share: float) -> str:
-    words = list(re.finditer(r"\S+", text))
-    count = int(len(words) * share + 1e-9)
-    return text[: words[count - 1].end()] if count else ""
+    ends = word_ends(text)
+    count = int(len(ends) * share + 1e-9)
+    return text[: ends[count - 1]] if count else ""

@@ -49,6 +49,11 @@ class Hearing:
             return ""
         return self.result.text.strip()
 
+    @property
+    def language(self) -> str | None:
+        """What was spoken, where STT says so."""
+        return self.result.language if self.result is not None else None
+
     def start(self, rank: Rank, now: float) -> None:
         transcription = self._core.settings.input.transcription
         language = transcription.language if transcription is not None else None
@@ -143,9 +148,8 @@ class Transcripts:
             return
         text = record.transcript = hearing.text
         entry.transcript = "words" if text else "empty"
-        language = hearing.result.language if hearing.result is not None else None
-        if text and language:
-            self._core.language = record.language = language
+        if text and hearing.language:
+            self._core.language = record.language = hearing.language
         for part in _spoken_parts(entry):
             part.transcript = text
         self._core.conversation.changed()

@@ -262,6 +262,7 @@ class TurnTaking:
         elif turn.announced and hearing.text:
             detection = self._core.settings.turn_detection
             if detection is not None and detection.create_response:
+                self._core.language = hearing.language or self._core.language
                 self._answers.speculate(hearing.text, now)
 
     def _weigh(self, turn: Turn, hearing: Hearing, now: float) -> None:

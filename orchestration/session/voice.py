@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from actors.messages import Failed, Rank, Result, TtsAudio, TtsDone, TtsRequest
 from orchestration.session.outbox import Outbox
 from orchestration.session.spoken import Spoken, SpokenClause
+from orchestration.session.text_language import TextLanguage
 
 DELTA_MS = 400
 """Longest piece of sound in one event: 19 KB at 24 kHz, 26 KB as base64."""
@@ -31,13 +32,17 @@ class Listener(Protocol):
 class VoiceStyle:
     voice: str | None
     language: str | None
+    """What is expected to be said; each clause's own language goes first where it shows."""
     speed: float
     seed: int
+    language_voices: Mapping[str, str] = field(default_factory=dict)
+    """Instead of `voice`, by language."""
 
 
 @dataclass
 class _Job:
     clause: SpokenClause
+    language: str | None
     waiting: list[TtsAudio] = field(default_factory=list)
     """Sound that came before its turn."""
     submitted: bool = False
@@ -65,6 +70,7 @@ class Voice:
         self._allowance = allowance
         self._jobs: list[_Job] = []
         self._ended = False
+        self._language = TextLanguage(style.language)
         self.started = False
         """Whether TTS was asked for anything."""
         self.record = Spoken()
@@ -82,7 +88,7 @@ class Voice:
         if not spoken:
             clause.complete = True
             return
-        self._jobs.append(_Job(clause))
+        self._jobs.append(_Job(clause, self._language.of(spoken)))
         self._ask(now)
 
     def end(self, now: float) -> None:
@@ -110,7 +116,8 @@ class Voice:
 
     def _submit(self, job: _Job, now: float, rank: Rank, due_in_s: float) -> None:
         style = self._style
-        request = TtsRequest(job.clause.spoken, style.voice, style.language, style.speed, style.seed)
+        voice = style.language_voices.get(job.language or "", style.voice)
+        request = TtsRequest(job.clause.spoken, voice, job.language, style.speed, style.seed)
         self._outbox.submit(
             request, self._generation, lambda result, at: self._result(job, result, at), now, rank, due_in_s
         )

@@ -30,6 +30,7 @@ from actors.messages import (
     TtsRequest,
 )
 from orchestration.session.clauses import ClauseStream
+from orchestration.session.text_language import TextLanguage
 from s2s.audio import AudioFileError, read_audio
 from s2s.realtime.chat import ChatError, parse_chat
 from s2s.realtime.container import CONTENT_TYPES, SpeechWriter
@@ -159,12 +160,13 @@ async def speech(sessions: Sessions, request: Request) -> Response:
 async def _speech(
     sessions: Sessions, text: str, style: str, speed: float, voice: str | None
 ) -> AsyncIterator[bytes]:
-    stream = ClauseStream()
+    stream, language = ClauseStream(), TextLanguage(None)
     writer: SpeechWriter | None = None
     for clause in [*stream.feed(text), *stream.finish()]:
         if not clause.spoken:
             continue
-        async for result in sessions.run(TtsRequest(clause.spoken, voice=voice, speed=speed)):
+        request = TtsRequest(clause.spoken, voice=voice, language=language.of(clause.spoken), speed=speed)
+        async for result in sessions.run(request):
             if isinstance(result, TtsAudio):
                 writer = writer or SpeechWriter(style, result.rate_hz)
                 written = writer.write(result.pcm)
