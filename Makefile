@@ -9,10 +9,10 @@ EXTRAS := server,local,test
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-unit test-long check format bench
+.PHONY: help setup run test test-unit test-long test-backends check format bench
 
 help:
-	@sed -n 's/^# //p' Makefile; echo "also: setup test-unit test-long check format bench"
+	@sed -n 's/^# //p' Makefile; echo "also: setup test-unit test-long test-backends check format bench"
 
 setup: $(VENV)/.ready
 
@@ -36,6 +36,9 @@ test-unit: setup
 
 test-long: setup
 	$(BIN)/python -m pytest -m long --hypothesis-profile=random $(ARGS)
+
+test-backends: setup
+	$(BIN)/python tests/backends/run.py $(ARGS)
 
 check: setup
 	$(BIN)/ruff format --check .

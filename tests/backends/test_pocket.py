@@ -1,0 +1,107 @@
+"""Pocket TTS: the package's real model, built from its own configuration with weights left random."""
+
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+from actors.batch import Batch, run
+from actors.messages import Failed, TtsAudio, TtsDone, TtsRequest
+from actors.tts.pocket import _VOICES, LANGUAGES, Pocket, PocketOptions
+
+
+def test_the_packages_voices_and_languages_are_the_ones_we_name() -> None:
+    from pocket_tts.models.tts_model import CONFIGS_DIR
+    from pocket_tts.utils.utils import _ORIGINS_OF_PREDEFINED_VOICES
+
+    assert set(_VOICES.split()) == set(_ORIGINS_OF_PREDEFINED_VOICES)
+    assert all((CONFIGS_DIR / f"{name}.yaml").exists() for name in LANGUAGES.values())
+
+
+class Scripted:
+    """Stands in for the weights: the real signatures, frames of noise from torch's generator."""
+
+    sample_rate = 24_000
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Any, str, int]] = []
+        self.stop: threading.Event | None = None
+
+    def get_state_for_audio_prompt(self, audio_conditioning: Any, truncate: bool = False) -> Any:
+        return {"voice": audio_conditioning}
+
+    def generate_audio_stream(
+        self,
+        model_state: Any,
+        text_to_generate: str,
+        max_tokens: int = 50,
+        frames_after_eos: int | None = None,
+        copy_state: bool = True,
+        stop: threading.Event | None = None,
+    ) -> Any:
+        import torch
+
+        self.calls.append((model_state, text_to_generate, max_tokens))
+        self.stop = stop
+        for _ in range(6):
+            yield torch.rand(1_920) - 0.5
+
+
+def test_the_stand_in_has_the_packages_signatures() -> None:
+    import inspect
+
+    from pocket_tts import TTSModel
+
+    for name in ("get_state_for_audio_prompt", "generate_audio_stream"):
+        ours, theirs = (inspect.signature(getattr(cls, name)) for cls in (Scripted, TTSModel))
+        assert list(ours.parameters) == list(theirs.parameters), name
+    load = inspect.signature(TTSModel.load_model)
+    load.bind(language="english", config=None, temp=0.3, eos_threshold=None)
+    assert isinstance(TTSModel.sample_rate, property)
+
+
+@pytest.fixture
+def pocket() -> tuple[Pocket, Scripted]:
+    backend, model = Pocket(PocketOptions(voice="alba")), Scripted()
+    backend.install(model, "cpu")
+    return backend, model
+
+
+def test_a_clause_is_streamed_in_the_voice_asked_for(pocket: tuple[Pocket, Scripted]) -> None:
+    backend, model = pocket
+    (results,) = run(backend.synthesize, [TtsRequest("Hello.", voice="jean")])
+    assert model.calls == [({"voice": "jean"}, "Hello.", 50)]
+    assert isinstance(results[-1], TtsDone)
+    pieces = [len(result.pcm) // 2 for result in results if isinstance(result, TtsAudio)]
+    assert len(pieces) >= 6 and sum(pieces) == results[-1].samples
+
+
+def test_a_cancel_ends_the_stream_and_tells_the_package(pocket: tuple[Pocket, Scripted]) -> None:
+    backend, model = pocket
+    batch = Batch([(1, TtsRequest("Hello."))])
+    results = backend.synthesize(batch)
+    next(results)
+    batch.cancel(1)
+    assert list(results) == []
+    assert model.stop is not None and model.stop.is_set()
+
+
+def test_languages_are_the_models(pocket: tuple[Pocket, Scripted]) -> None:
+    backend, _ = pocket
+    ((failed,),) = run(backend.synthesize, [TtsRequest("Bonjour.", language="fr")])
+    assert isinstance(failed, Failed) and "speaks en only" in failed.message
+    assert Pocket(PocketOptions(language="german_24l")).languages == ("de",)
+    assert Pocket(PocketOptions(language="fr")).languages == ("fr",)
+
+
+def test_an_operators_recording_is_a_voice_and_a_clients_is_not() -> None:
+    backend, model = Pocket(PocketOptions(voice="/voices/me.wav")), Scripted()
+    backend.install(model, "cpu")
+    (spoken,), (refused,) = (
+        run(backend.synthesize, [request])[0][-1:]
+        for request in (TtsRequest("Hi."), TtsRequest("Hi.", voice="/etc/passwd.wav"))
+    )
+    assert isinstance(spoken, TtsDone) and model.calls[0][0] == {"voice": "/voices/me.wav"}
+    assert isinstance(refused, Failed) and "not known" in refused.message
+    assert np.isfinite(spoken.samples)
