@@ -17,6 +17,7 @@ log = logging.getLogger(__name__)
 _SYSTEM_CONFIG = {
     "enable_metrics_collection": False,
     "prestart_worker_first_driver": False,
+    "task_events_report_interval_ms": 0,  # a tenth of what a call costs
     "agent_register_timeout_ms": 120_000,
     "enable_pipe_based_agent_to_parent_health_check": True,
 }

@@ -30,7 +30,7 @@ class EchoOptions:
     max_batch: int = 64
     """Requests at once."""
     step_s: float = 0.0
-    """Seconds that a step of text or audio takes."""
+    """Seconds from one step of text to the next; the first comes at once."""
 
 
 class Echo:
@@ -76,7 +76,6 @@ class Echo:
             left = {key: tokens for key, tokens in left.items() if not batch.cancelled(key)}
             if not left:
                 return
-            time.sleep(self._options.step_s)
             Echo.last_step = time.monotonic()
             for key in list(left):
                 left[key] -= 1
@@ -84,6 +83,8 @@ class Echo:
                 if left[key] == 0:
                     del left[key]
                     yield key, LlmDone("stop")
+            if left:
+                time.sleep(self._options.step_s)
 
     def synthesize(self, batch: Batch[TtsRequest]) -> Iterator[tuple[Key, TtsAudio | TtsDone]]:
         for key, _ in _joining(batch):
