@@ -19,6 +19,7 @@ from orchestration.placement import Plan
 from orchestration.supervisor import start_supervisor
 from s2s.asks import plan_for
 from s2s.config import Config
+from s2s.interpreters import check_interpreters
 from s2s.plan_view import plan_table
 
 PROGRESS_S = 0.2
@@ -39,13 +40,14 @@ class System:
 def running(config: Config, out: TextIO | None = sys.stderr) -> Iterator[System]:
     """Plan, start Ray, start every stage side by side; end all of it on the way out, also on SIGINT and SIGTERM.
 
-    Shows the placement table and each stage's progress on `out` (None: nothing).  Raises `PlacementError` before
-    anything is started, `StageFailedError` when a stage cannot start.
+    Shows the placement table and each stage's progress on `out` (None: nothing).  Raises `PlacementError` and
+    `ConfigError` before anything is started, `StageFailedError` when a stage cannot start.
     """
     began = time.monotonic()
     with terminating():
         if not will_join(config.ray):
             plan_for(config, Inventory((local_node(),)))
+            check_interpreters(config)
         file = cluster_file(config.ray)
         with ray_running(config.ray):
             plan = plan_for(config, ray_inventory(file))

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import sysconfig
+import venv
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +16,7 @@ from orchestration.cluster_settings import RaySettings
 from orchestration.node_types import ray_inventory
 from orchestration.supervisor import start_supervisor
 from s2s.asks import plan_for
+from s2s.interpreters import check_interpreters
 from s2s.layers import load
 from tests.e2e.eye import Eye
 
@@ -85,3 +89,34 @@ def test_a_list_is_a_replica_each_and_shares_pack_as_planned(system: tuple[Any, 
 def test_a_sum_is_one_replica_over_both(system: tuple[Any, Any]) -> None:
     _, eye = system
     assert call(eye.see, "llm-0") == "cuda:0+cuda:1 0,1"
+
+
+def test_a_stage_can_have_an_interpreter_of_its_own(tmp_path: Path) -> None:
+    import ray
+
+    venv.create(tmp_path, with_pip=False, symlinks=True)
+    (site,) = tmp_path.glob("lib/python*/site-packages")
+    (site / "below.pth").write_text(sysconfig.get_path("purelib"))
+    (site / "only_here.py").write_text("NAME = 'second'")
+    python = str(tmp_path / "bin" / "python")
+    supervisor = start_supervisor()
+    eye = ray.remote(Eye).options(num_cpus=0, max_concurrency=100).remote()
+    try:
+        flags = [
+            *FAKES,
+            ("tts", "tests.orchestration.fake_backends:Interpreter"),
+            ("tts_device", "cpu"),
+            ("tts_python", python),
+        ]
+        config = load(flags)
+        check_interpreters(config)
+        call(supervisor.start, plan_for(config, ray_inventory()))
+        call(supervisor.add_gateway, eye)
+        assert call(eye.see, "tts-0") == f"second {tmp_path} "
+        assert call(eye.see, "stt-0") == "cpu "
+        os.kill(pid(supervisor, "tts-0"), 9)
+        assert call(eye.see, "tts-0.1") == f"second {tmp_path} "
+    finally:
+        call(supervisor.stop)
+        ray.kill(eye)
+        ray.kill(supervisor)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -68,3 +69,17 @@ class Fake:
         for key, _ in batch.take():
             seen = os.environ.get("CUDA_VISIBLE_DEVICES", "unset")
             yield key, SttResult(f"{self.device} {seen}")
+
+
+@dataclass
+class InterpreterOptions(FakeOptions):
+    pass
+
+
+class Interpreter(Fake):
+    """Needs a module that one interpreter alone has, and tells which interpreter that is."""
+
+    def load(self, device: str, dtype: str, threads: int) -> None:
+        import only_here  # type: ignore[import-not-found]
+
+        self.device = f"{only_here.NAME} {sys.prefix}"
