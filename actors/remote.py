@@ -37,7 +37,7 @@ class RemoteOptions:
     base_url: str | None = None
     """Address of the server, with its /v1; None: what OPENAI_BASE_URL says, else OpenAI's."""
     api_key: str | None = field(default=None, repr=False)
-    """Bearer token; None: the first line of `api_key_file`, else OPENAI_API_KEY, else none is sent."""
+    """Bearer token; None: the first line of `api_key_file`, else OPENAI_API_KEY, else the word `none`."""
     api_key_file: str | None = None
     """File with a key a line: for `base_url`, then for each `fallback`.  A fallback without a line of its own gets the
     key of `base_url` only where it is on the same host."""
@@ -61,6 +61,12 @@ class RemoteOptions:
             raise ValueError("max_concurrency must be at least 1, retries at least 0.")
         if min(self.timeout, self.connect_timeout) <= 0 or self.retry_delay < 0:
             raise ValueError("timeout and connect_timeout must be above 0, retry_delay at least 0.")
+
+    @property
+    def patience_s(self) -> float:
+        """How long a request may show no result while all is well with its replica: every server is silent in turn."""
+        tries = (1 + len(self.fallback)) * (1 + self.retries)
+        return tries * (self.timeout + LONGEST_DELAY_S)
 
 
 class BrokenOff(Exception):

@@ -86,12 +86,21 @@ def _memory(config: Config, stage: str) -> dict[str, int]:
 
 def unloaded(config: Config, stage: str) -> Any:
     """The backend of `stage`, not loaded."""
+    entry = find(stage, config.stage(stage).backend)
+    options = backend_options(config, stage)
+    try:
+        return entry.backend_class()(options)
+    except (ValueError, TypeError) as error:
+        raise ConfigError(f"{stage}: options of backend {entry.name}: {error}") from error
+
+
+def backend_options(config: Config, stage: str) -> Any:
+    """The options that the backend of `stage` is made with."""
     from actors.stage import build_options
 
-    wanted = config.stage(stage)
-    entry = find(stage, wanted.backend)
+    entry = find(stage, config.stage(stage).backend)
     try:
-        return entry.backend_class()(build_options(entry, wanted.options))
+        return build_options(entry, config.stage(stage).options)
     except (ValueError, TypeError) as error:
         raise ConfigError(f"{stage}: options of backend {entry.name}: {error}") from error
 

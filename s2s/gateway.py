@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import ray
@@ -17,11 +17,12 @@ import ray
 from actors.queue.core import Figures, QueueOptions
 from actors.queue.link import Replica, StageLink
 from actors.registry import find
+from actors.remote import RemoteOptions
 from orchestration.session.config import Limits, Pace, SessionDefaults, Transcription
 from orchestration.session.events import ClientEvent, ServerEvent
 from orchestration.session.timeline import KEPT_TURNS, TurnRecord
 from s2s.access import Access
-from s2s.asks import unloaded
+from s2s.asks import backend_options, unloaded
 from s2s.config import Config
 from s2s.session_driver import SessionDriver
 from s2s.sessions import Sessions
@@ -232,6 +233,12 @@ def gateway_options(config: Config) -> GatewayOptions:
         for stage in config.stages
     }
     queues = {"llm": QueueOptions(affinity_wait_s=LLM_AFFINITY_S, stage_timeout_s=LLM_SILENCE_S)}
+    for stage in config.stages:
+        options = backend_options(config, stage)
+        if isinstance(options, RemoteOptions):
+            usual = queues.get(stage, QueueOptions())
+            patience_s = max(usual.stage_timeout_s, options.patience_s)
+            queues[stage] = replace(usual, stage_timeout_s=patience_s)
     return GatewayOptions(config.stages, defaults, server.max_sessions, models, queues)
 
 

@@ -35,7 +35,7 @@ class FasterWhisperOptions:
     """ISO 639-1 code, or auto: detected for each utterance.  A request's own language goes first."""
     gen: dict[str, Any] = field(default_factory=dict)
     """Arguments of faster-whisper's `transcribe()`: beam_size (1: greedy), max_new_tokens (per window), task,
-    temperature, return_timestamps, ..."""
+    temperature, return_timestamps, language (over the option of that name), ..."""
 
 
 class FasterWhisper:
@@ -43,6 +43,8 @@ class FasterWhisper:
 
     def __init__(self, options: FasterWhisperOptions | None = None) -> None:
         self._options = options or FasterWhisperOptions()
+        fixed = self._options.gen.get("language", self._options.language)
+        self._fixed: str | None = None if fixed == "auto" else fixed
         self._model: Any = None
         self._gen: dict[str, Any] = {}
 
@@ -64,7 +66,8 @@ class FasterWhisper:
         from faster_whisper import WhisperModel
 
         options = self._options
-        self._gen = _arguments(options.gen, inspect.signature(WhisperModel.transcribe).parameters)
+        given = {name: value for name, value in options.gen.items() if name != "language"}
+        self._gen = _arguments(given, inspect.signature(WhisperModel.transcribe).parameters)
         kind, _, index = device.partition(":")
         if kind not in ("cpu", "cuda"):
             raise ValueError(f"stt faster-whisper was asked to run on {device!r}; it runs on cpu and cuda.")
@@ -76,7 +79,7 @@ class FasterWhisper:
             compute_type=dtype if options.compute_type == "auto" else options.compute_type,
             cpu_threads=threads,
         )
-        if options.language != "auto" and (problem := self._language_problem(options.language)):
+        if self._fixed is not None and (problem := self._language_problem(self._fixed)):
             raise ValueError(f"stt faster-whisper: {problem}")
 
     def warmup(self) -> None:
@@ -155,7 +158,7 @@ class FasterWhisper:
 
     def _language(self, request: SttRequest) -> str | None:
         """The code to transcribe in; None: to be detected."""
-        asked = request.language or (None if self._options.language == "auto" else self._options.language)
+        asked = request.language or self._fixed
         return _code(asked) if asked else None
 
     def _problem(self, request: SttRequest) -> str | None:

@@ -7,6 +7,7 @@ import pytest
 from s2s.asks import asks
 from s2s.config import Config, ConfigError
 from s2s.config_view import options_text, tree_text
+from s2s.gateway import gateway_options
 from s2s.layers import load
 from s2s.pull import needed
 
@@ -62,6 +63,17 @@ def test_faster_whisper_takes_its_own_flags() -> None:
         "compute_type": "int8",
         "gen": {"beam_size": 4, "task": "translate"},
     }
+
+
+def test_a_replica_is_not_taken_for_dead_while_its_servers_are_silent() -> None:
+    made = config("stt openai, stt_timeout 40, stt_retries 0, stt_fallback http://b/v1, llm chat-completions")
+    queues = gateway_options(made).queues
+    assert queues["stt"].stage_timeout_s > 2 * 40
+    assert (
+        queues["llm"].stage_timeout_s
+        >= gateway_options(config("llm llama-cpp")).queues["llm"].stage_timeout_s
+    )
+    assert "tts" not in queues
 
 
 def test_fallbacks_are_a_list() -> None:

@@ -111,6 +111,8 @@ def test_nothing_comes_of_a_cancelled_utterance(tiny: FasterWhisper) -> None:
 
 @pytest.mark.e2e
 def test_the_language_of_an_utterance_is_detected() -> None:
+    with pytest.raises(ValueError, match="'xx' was asked for"):
+        FasterWhisper(FasterWhisperOptions(gen={"language": "xx"})).load("cpu", "auto", 2)
     backend = FasterWhisper(FasterWhisperOptions(model_name="whisper-base-ct2"))
     backend.load("cpu", "auto", 2)
     ((*_, result),) = run(backend.transcribe, [SttRequest(recordings()[5][0])])
