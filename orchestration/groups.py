@@ -89,6 +89,9 @@ def replica_options(slot: Slot, ask: Ask) -> dict[str, Any]:
     elif slot.cuda_ids:
         environment["CUDA_VISIBLE_DEVICES"] = ",".join(slot.cuda_ids)
         environment["RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES"] = "1"
+    if slot.device == "mps":
+        # What torch has not for MPS is computed on the CPU, instead of an error.
+        environment["PYTORCH_ENABLE_MPS_FALLBACK"] = "1"
     runtime_env: dict[str, Any] = {"env_vars": environment}
     if ask.python:
         runtime_env["py_executable"] = ask.python
