@@ -26,6 +26,8 @@ RUNAWAY_S = 0.2
 """A device so far ahead of time has no clock (ALSA's `null`); it then gets ours."""
 RUNAWAY_SPEED = 1.02
 """Clocks of devices differ; none is 2 % fast."""
+OUTPUT_LATENCY_S = 0.1
+"""With the lowest a busy machine's output runs dry; what is heard is counted behind it."""
 OTHER_RATES_HZ = (48_000, 44_100, 16_000)
 
 
@@ -180,14 +182,21 @@ class CardMicrophone:
 
         def callback(data: Pcm16, samples: int, when: Any, status: Any) -> None:
             clock.pace(samples)
-            began = time.monotonic() + _from_now(when.inputBufferAdcTime, when.currentTime)
-            loop.call_soon_threadsafe(take, data.copy(), began + samples / self._device.rate_hz)
+            now = time.monotonic()
+            began = now + _from_now(when.inputBufferAdcTime, when.currentTime)
+            loop.call_soon_threadsafe(take, data.copy(), min(now, began + samples / self._device.rate_hz))
+
+        inside_s = 0.0  # the resampler
 
         def take(data: Pcm16, at: float) -> None:
+            nonlocal inside_s
             mono = data[:, 0] if data.shape[1] == 1 else data.mean(axis=1).astype(np.int16)
-            hear(self._resampler.feed(mono).tobytes(), at)
+            frame = self._resampler.feed(mono)
+            inside_s += len(mono) / self._device.rate_hz - len(frame) / WIRE_HZ
+            if len(frame):
+                hear(frame.tobytes(), at - inside_s)
 
-        self._stream = _open(sounddevice().InputStream, self._device, callback)
+        self._stream = _open(sounddevice().InputStream, self._device, "low", callback)
 
     @property
     def problem(self) -> str | None:
@@ -215,7 +224,7 @@ class CardSpeaker:
             at = time.monotonic() + _from_now(when.outputBufferDacTime, when.currentTime)
             out[:] = player.pull(samples, at)[:, None]
 
-        self._stream = _open(sounddevice().OutputStream, self._device, callback)
+        self._stream = _open(sounddevice().OutputStream, self._device, OUTPUT_LATENCY_S, callback)
 
     @property
     def problem(self) -> str | None:
@@ -226,7 +235,9 @@ class CardSpeaker:
         _close(self._stream)
 
 
-def _open(stream_class: Any, device: Device, callback: Callable[..., None]) -> Any:
+def _open(
+    stream_class: Any, device: Device, latency: float | Literal["low"], callback: Callable[..., None]
+) -> Any:
     library = sounddevice()
     try:
         stream = stream_class(
@@ -235,7 +246,7 @@ def _open(stream_class: Any, device: Device, callback: Callable[..., None]) -> A
             device=device.index,
             channels=device.channels,
             dtype="int16",
-            latency="low",
+            latency=latency,
             callback=callback,
         )
         stream.start()

@@ -87,9 +87,10 @@ class WavSpeaker:
         self._clocked = _Clocked(f"file {path}")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = wave.open(str(path), "wb")  # noqa: SIM115 - closed by `close`
+            self._disk = path.open("wb")
         except OSError as error:
             raise DeviceError(f"--save {path}: cannot be written ({error.strerror}).") from None
+        self._file = wave.open(self._disk, "wb")  # noqa: SIM115 - closed by `close`
         self._file.setnchannels(1)
         self._file.setsampwidth(2)
         self._file.setframerate(WIRE_HZ)
@@ -109,3 +110,4 @@ class WavSpeaker:
         self._clocked.close()
         with suppress(OSError):  # a full disk was told as the problem already
             self._file.close()
+            self._disk.close()
