@@ -202,6 +202,8 @@ class Conversation:
                     if response.status == "failed" and details is not None and details.error is not None:
                         raise TurnFailed(str(details.error.message))
                     return
+                case events.Error(error=error) if error.code == "language_not_spoken":
+                    print(f"note: {error.message}", file=sys.stderr)
                 case events.Error(error=error):
                     raise TurnFailed(error.message)
 

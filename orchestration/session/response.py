@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
+from actors import languages
 from actors.messages import Failed, LlmDone, LlmRequest, LlmText, LlmToolCall, Message, Rank, Result
 from orchestration.session.clauses import Clause, ClauseOptions, ClauseStream
 from orchestration.session.core import Core
+from orchestration.session.errors import error_event
 from orchestration.session.events import (
     InputTokenDetails,
     OutputTokenDetails,
@@ -77,7 +79,9 @@ class Response:
         voices = {} if chosen else core.defaults.language_voices
         spoken = core.defaults.voice_languages
         language = core.language if spoken is None or core.language in spoken else None
-        style = VoiceStyle(plan.tts_voice, language, plan.speed, core.defaults.seed, voices)
+        style = VoiceStyle(plan.tts_voice, language, plan.speed, core.defaults.seed, voices, spoken)
+        self._unspoken: set[str] = set()
+        """Languages that its voice lacks, of which the client was told."""
         allowance = None
         if speculative:
             allowance = 1 if core.defaults.speculation == "tts" else 0
@@ -249,6 +253,17 @@ class Response:
             self._buffer.play(self.id, message.item.id, len(pcm) / 2 / rate_hz, at)
 
         self._gate.do(play, now)
+
+    def not_spoken(self, language: str, now: float) -> None:
+        if language in self._unspoken:
+            return
+        self._unspoken.add(language)
+        message = (
+            f"The voice {self.plan.voice!r} does not speak {languages.name(language)} ({language}): that part of the "
+            "answer is only written."
+        )
+        error = error_event("language_not_spoken", message, kind="server_error")
+        self._gate.do(lambda at: self._core.outbox.send(error), now)
 
     def voice_failed(self, message: str, now: float) -> None:
         self.fail("tts_failed", message, now)

@@ -24,6 +24,9 @@ class Listener(Protocol):
     def spoken(self, now: float) -> None:
         """All clauses are spoken."""
 
+    def not_spoken(self, language: str, now: float) -> None:
+        """A clause stays silent: the voice lacks its language."""
+
     def voice_failed(self, message: str, now: float) -> None:
         """A clause could not be spoken."""
 
@@ -37,6 +40,8 @@ class VoiceStyle:
     seed: int
     language_voices: Mapping[str, str] = field(default_factory=dict)
     """Instead of `voice`, by language."""
+    languages: tuple[str, ...] | None = None
+    """What can be spoken; None: not known."""
 
 
 @dataclass
@@ -83,13 +88,21 @@ class Voice:
     def speak(self, text: str, spoken: str, now: float) -> None:
         """Add a clause; `spoken` empty: there is nothing to say for its text."""
         self.record.text += text
+        language = self._language.of(spoken)
+        if not self._speaks(language):
+            assert language is not None
+            self._listener.not_spoken(language, now)
+            spoken = ""
         clause = SpokenClause(len(self.record.text), spoken)
         self.record.clauses.append(clause)
         if not spoken:
             clause.complete = True
             return
-        self._jobs.append(_Job(clause, self._language.of(spoken)))
+        self._jobs.append(_Job(clause, language))
         self._ask(now)
+
+    def _speaks(self, language: str | None) -> bool:
+        return language is None or self._style.languages is None or language in self._style.languages
 
     def end(self, now: float) -> None:
         """There are no more clauses."""

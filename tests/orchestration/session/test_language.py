@@ -6,6 +6,7 @@ import pytest
 from session_rig import Rig
 
 from actors.messages import Failed, SttResult, TtsRequest
+from orchestration.session import events as ev
 from orchestration.session.config import SessionDefaults
 from orchestration.session.echo import is_echo
 from orchestration.session.spoken import Spoken, SpokenClause
@@ -142,7 +143,28 @@ def test_a_voice_without_the_language_says_so() -> None:
 def test_a_clause_without_a_language_is_not_taken_for_one_that_the_voice_lacks() -> None:
     rig = Rig(SessionDefaults(speculation="off", voice_languages=("en",)))
     turn(rig, "Paris?", "cy", "Paris, London, Berlin, Oslo! Je ne sais pas ce que vous voulez.")
-    assert [language for _, language, _ in speaks(rig)] == [None, "fr"]
+    assert speaks(rig) == [("Paris, London,", None, None)]
+    assert rig.errors() == ["language_not_spoken"], "of French, not of Welsh"
+
+
+def test_a_clause_in_a_language_that_the_voice_lacks_is_written_and_the_client_is_told_once() -> None:
+    rig = Rig(SessionDefaults(speculation="tts", voice_languages=("en",)))
+    french = "Je ne sais pas ce que vous voulez dire. Vous êtes très bien dans votre maison."
+    turn(rig, "Say it in French.", "en", f"You could say this to them. {french}")
+    assert [text for text, _, _ in speaks(rig)] == ["You could say this to them."]
+    assert rig.errors() == ["language_not_spoken"]
+    assert "does not speak French (fr)" in rig.of(ev.Error)[0].error.message
+    done = rig.done()
+    assert done.status == "completed" and french in done.output[0].content[0].transcript
+
+
+def test_nobody_is_told_of_an_answer_that_is_dropped() -> None:
+    rig = Rig(SessionDefaults(speculation="tts", voice_languages=("en",)))
+    rig.replies.append("Je ne sais pas ce que vous voulez.")
+    rig.hear(1000)
+    rig.quiet(300)
+    rig.hear(1000)
+    assert rig.prompts() and not rig.errors()
 
 
 def test_words_of_unspaced_scripts_are_characters() -> None:
