@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from contextlib import suppress
 from dataclasses import replace
 
 import ray
@@ -15,6 +16,8 @@ from s2s.gateway import start_gateway
 from s2s.serve import serve_options
 from s2s.system import running
 from s2s.talk import FAILED, in_words, talk_options
+
+END_TIMEOUT_S = 10.0
 
 
 def run(config: Config, args: argparse.Namespace) -> int:
@@ -41,4 +44,6 @@ def _local(config: Config, args: argparse.Namespace) -> int:
             print(f"ready after {system.startup_s:.1f} s; the page is at {address}/", flush=True)
             return program.talk(address, next(iter(options.api_keys), None))
         finally:
-            ray.get(gateway.stop.remote())
+            # A gateway that died was told of by the lost connection.
+            with suppress(ray.exceptions.RayActorError, ray.exceptions.GetTimeoutError):
+                ray.get(gateway.stop.remote(), timeout=END_TIMEOUT_S)

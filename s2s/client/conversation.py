@@ -195,6 +195,8 @@ class Conversation:
 
     def _updated(self, event: Json, now: float) -> None:
         self._turn_detection = _turn_detection(event)
+        if not self._turn_detection and not self.options.push_to_talk:
+            self.lines.note("this server does not hear where a turn ends: use --push-to-talk")
 
     def _speech_started(self, event: Json, now: float) -> None:
         self.hearing = True

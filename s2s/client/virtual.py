@@ -85,21 +85,26 @@ class WavSpeaker:
         """Raises `DeviceError` where the file can't be written."""
         self._path = path
         self._clocked = _Clocked(f"file {path}")
+        self._file: wave.Wave_write | None = None
+        new = not path.exists()
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._disk = path.open("wb")
+            path.open("ab").close()
+            if new:
+                path.unlink()
         except OSError as error:
             raise DeviceError(f"--save {path}: cannot be written ({error.strerror}).") from None
-        self._file = wave.open(self._disk, "wb")  # noqa: SIM115 - closed by `close`
+
+    def start(self, player: Player) -> None:
+        """Begin the file; what it held before is gone."""
+        self._file = wave.open(str(self._path), "wb")  # noqa: SIM115 - closed by `close`
         self._file.setnchannels(1)
         self._file.setsampwidth(2)
         self._file.setframerate(WIRE_HZ)
+        self._clocked.begin(lambda due: self._write(player.pull(FRAME, due)))
 
-    def start(self, player: Player) -> None:
-        self._clocked.begin(lambda due: self.write(player.pull(FRAME, due)))
-
-    def write(self, block: Pcm16) -> None:
-        """20 ms of what is heard."""
+    def _write(self, block: Pcm16) -> None:
+        assert self._file is not None, "only a started speaker pulls"
         self._file.writeframes(block.astype("<i2").tobytes())
 
     @property
@@ -108,6 +113,6 @@ class WavSpeaker:
 
     def close(self) -> None:
         self._clocked.close()
-        with suppress(OSError):  # a full disk was told as the problem already
-            self._file.close()
-            self._disk.close()
+        if self._file is not None:
+            with suppress(OSError):  # a full disk was told as the problem already
+                self._file.close()

@@ -131,6 +131,14 @@ def test_the_session_is_asked_for_what_the_person_wants_and_nothing_else() -> No
     assert (session["instructions"], session["tools"]) == ("", tools)
 
 
+@pytest.mark.parametrize(("push_to_talk", "notes"), [(False, 1), (True, 0)])
+def test_a_server_without_turn_detection_needs_the_key(push_to_talk: bool, notes: int) -> None:
+    scene = Scene(push_to_talk=push_to_talk)
+    scene.connect(None)
+    scene.server("session.updated", session={"audio": {"input": {"turn_detection": None}}})
+    assert ["--push-to-talk" in line for line in scene.lines()] == [True] * notes
+
+
 def test_every_frame_reaches_the_server_once_connected() -> None:
     scene = Scene()
     scene.live(0.1, LOUD)
