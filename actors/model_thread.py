@@ -53,8 +53,9 @@ class ModelThread:
 
     on_steps: Callable[[list[Step]], None]
 
-    def __init__(self, name: str, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, name: str, loop: asyncio.AbstractEventLoop, nice: int = MODEL_NICE) -> None:
         self._loop = loop
+        self._nice = nice
         self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._steps: deque[Step] = deque()
         self._hopping = False
@@ -98,7 +99,7 @@ class ModelThread:
     def _work(self) -> None:
         if sys.platform == "linux":
             with contextlib.suppress(OSError):
-                os.nice(MODEL_NICE)
+                os.nice(self._nice)
         while (job := self._jobs.get()) is not None:
             job()
 

@@ -22,12 +22,14 @@ import msgspec
 from actors import registry
 from actors.backend import Capabilities
 from actors.host import Host
-from actors.model_thread import ModelThread
+from actors.model_thread import MODEL_NICE, ModelThread
 from actors.queue.core import Figures, Item, Reference
 from actors.queue.items import decode_controls, decode_delivery, decode_request
 
 log = logging.getLogger(__name__)
 
+LLM_NICE = 15
+"""The LLM writes ahead of what is spoken: where they share cores, speech comes first."""
 FETCH_TIMEOUT_S = 5.0
 """Longest wait for a request that came by reference."""
 
@@ -92,7 +94,8 @@ class Stage:
 
     async def load(self) -> Loaded:
         """Make the backend, load and warm it up, in the model's thread; raises `StageError`."""
-        thread = self._thread = ModelThread(f"{self._stage}-model", asyncio.get_running_loop())
+        loop, nice = asyncio.get_running_loop(), LLM_NICE if self._stage == "llm" else MODEL_NICE
+        thread = self._thread = ModelThread(f"{self._stage}-model", loop, nice)
         try:
             entry = registry.find(self._stage, self._backend_name)
             load_s, warmup_s = await thread.call(lambda: self._load(entry))

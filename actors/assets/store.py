@@ -16,7 +16,7 @@ from pathlib import Path
 from filelock import FileLock
 from platformdirs import user_cache_path
 
-from actors.assets import convert, hub, registry, speech
+from actors.assets import convert, hub, registry, requantise, speech
 from actors.assets.asset import Asset, AssetError, Converted, Hub, Package, Packaged, Source
 from actors.assets.catalogue import CATALOGUE
 from actors.assets.progress import Bars
@@ -27,6 +27,7 @@ DOWNLOADS_AT_ONCE = 4
 _CONVERTERS: dict[str, Callable[[list[Path], Path], None]] = {
     "whisper": convert.whisper,
     "gguf": convert.gguf,
+    "q8": requantise.q8,
     "kokoro": convert.kokoro,
     "samples": speech.cut_samples,
     "question": speech.speak_question,

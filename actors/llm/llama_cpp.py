@@ -37,7 +37,7 @@ Result = LlmText | LlmToolCall | LlmDone | Failed
 class LlamaCppOptions:
     """How a GGUF model is loaded and asked."""
 
-    model_name: str = "smollm2-135m-instruct-gguf"
+    model_name: str = "smollm2-135m-instruct-q8-gguf"
     """An asset, the path of a .gguf file, or `owner/repository:file.gguf` on the Hugging Face hub."""
     context_tokens: int = 2048
     """Tokens of prompt and answer that one request may have; each slot has as many of its own."""
@@ -134,6 +134,8 @@ class LlamaCpp:
         parameters.warmup = False
         if device == "cpu":
             parameters.n_gpu_layers = 0
+            # llama.cpp's flash attention is the slower one on a CPU: 10 % of a token at 350 tokens of context.
+            parameters.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
             return parameters
         _require_gpu(xllamacpp, device)
         parameters.n_gpu_layers = self._options.gpu_layers if self._options.gpu_layers >= 0 else 999
@@ -172,7 +174,9 @@ class LlamaCpp:
         batch.on_change(lambda: events.put(_Event(None)))
         try:
             while True:
-                for key, request in batch.take(self._options.slots - len(running)):
+                # A cancelled answer's slot holds the prompt that the next one goes on from: wait for it.
+                ending = any(batch.cancelled(key) for key in running)
+                for key, request in batch.take(0 if ending else self._options.slots - len(running)):
                     try:
                         answer = self._answer(request)
                     except (BadPrompt, BadToolChoice) as error:

@@ -6,7 +6,7 @@ Where speech begins and ends is measured: Silero finds it to a frame of 32 ms, a
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -27,6 +27,9 @@ MARGIN_MS = 200
 """Kept around a recording's speech: the room goes on."""
 AFTER_VAD_MS = 160
 """How far beyond the VAD's last frame of speech the end is looked for."""
+LONGEST_OWN_PAUSE_MS = 200
+"""None that could be an endpoint."""
+VAD_FRAME_MS = 32
 NOISES = ("white", "pink", "brown", "hum", "clicks", "gusts")
 
 
@@ -123,7 +126,23 @@ def steady(recordings: Iterable[Recording], longest_pause_ms: int) -> list[Recor
 
 
 def with_pause(measure: Measure, recording: Recording, pause_ms: int) -> Recording | None:
-    """`recording` with its longest pause made `pause_ms` long; None where it has none."""
+    """`recording` with its one pause made `pause_ms` long, as VAD sees it; None where it has none, or several."""
+    if sum(pause > LONGEST_OWN_PAUSE_MS for pause in recording.pauses_ms) > 1:
+        return None
+    silence_ms = pause_ms
+    for _ in range(4):
+        made = _with_silence(measure, recording, silence_ms)
+        if made is None:
+            return None
+        seen_ms = max(measure.recording(made.name, made.pcm).pauses_ms, default=0)
+        if abs(seen_ms - pause_ms) <= VAD_FRAME_MS:
+            return replace(made, name=f"{recording.name}+{pause_ms}ms")
+        silence_ms = max(0, silence_ms + pause_ms - seen_ms)
+    return None
+
+
+def _with_silence(measure: Measure, recording: Recording, silence_ms: int) -> Recording | None:
+    """`recording` with `silence_ms` of silence where it is quiet for longest; None where VAD sees no pause."""
     spoken = [probability >= SPEECH for probability in measure.probabilities(recording.pcm)]
     best, at, longest = None, 0, 3
     for is_speech, length in _runs(spoken):
@@ -134,10 +153,10 @@ def with_pause(measure: Measure, recording: Recording, pause_ms: int) -> Recordi
     if best is None:
         return None
     before, after = _quiet(recording.pcm, _sample(best), _sample(best + longest))
-    silence = np.zeros(RATE_HZ * pause_ms // 1000, np.int16)
+    silence = np.zeros(RATE_HZ * silence_ms // 1000, np.int16)
     pcm = np.concatenate([recording.pcm[:before], silence, recording.pcm[after:]])
     moved = len(pcm) - len(recording.pcm)
-    return Recording(f"{recording.name}+{pause_ms}ms", pcm, recording.onset, recording.end + moved)
+    return replace(recording, pcm=pcm, end=recording.end + moved)
 
 
 def _quiet(pcm: Pcm16, start: int, stop: int) -> tuple[int, int]:

@@ -23,6 +23,7 @@ STORY = (
     "Tell me a long story about a lighthouse, a storm and a dog.",
 )
 STORY_TOKENS = 350
+STORY_TRIES = 8
 STORY_LEFT_S = 4.5
 """With less of a story left to play, another one is begun."""
 
@@ -188,24 +189,34 @@ class Storyteller:
 
     async def _telling(self) -> None:
         """Return at some moment at which a story is heard and goes on for a while."""
+        for _ in range(STORY_TRIES):
+            if self._response and await self._goes_on():
+                await asyncio.sleep(float(self._rng.uniform(0.2, 1.0)))
+                return
+            await self._begin()
+        raise ServerUnfit(f"{STORY_TRIES} stories were too short to be interrupted.")
+
+    async def _begin(self) -> None:
         client = self._client
-        if not self._response or client.left_s < STORY_LEFT_S:
-            await asyncio.sleep(client.left_s + GAP_S)
-            mark = client.mark
-            text = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": STORY[1]}]}
-            await client.send("conversation.item.create", item=text)
-            await client.send(
-                "response.create", response={"instructions": STORY[0], "max_output_tokens": STORY_TOKENS}
-            )
-            created = await client.event("response.created", since=mark)
-            self._response = created["response"]["id"]
+        await asyncio.sleep(client.left_s + GAP_S)
+        mark = client.mark
+        text = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": STORY[1]}]}
+        await client.send("conversation.item.create", item=text)
+        await client.send(
+            "response.create", response={"instructions": STORY[0], "max_output_tokens": STORY_TOKENS}
+        )
+        created = await client.event("response.created", since=mark)
+        self._response = created["response"]["id"]
+
+    async def _goes_on(self) -> bool:
+        """Return when enough of the story is left to be played; False where its end comes first."""
+        client = self._client
         while client.left_s < STORY_LEFT_S:
+            done = [event["response"]["id"] for _, event in client.since(0, "response.done")]
+            if self._response in done:
+                return False
             await asyncio.sleep(0.1)
-            if client.since(0, "response.done") and client.left_s == 0:
-                done = [e["response"]["id"] for _, e in client.since(0, "response.done")]
-                if self._response in done:
-                    raise ServerUnfit("The story was too short to be interrupted.")
-        await asyncio.sleep(float(self._rng.uniform(0.2, 1.0)))
+        return True
 
 
 async def _until(moment: float) -> None:

@@ -29,7 +29,16 @@ from orchestration.session.vad_feed import Frame
 from s2s.audio import Pcm16
 from s2s.bench import bounds
 from s2s.bench.live import Client, ServerUnfit, fetch, quantile
-from s2s.bench.recordings import RATE_HZ, Measure, Recording, cough, packaged, steady, with_pause
+from s2s.bench.recordings import (
+    LONGEST_OWN_PAUSE_MS,
+    RATE_HZ,
+    Measure,
+    Recording,
+    cough,
+    packaged,
+    steady,
+    with_pause,
+)
 from s2s.bench.tell import tell
 from s2s.bench.turn_trials import (
     Interruption,
@@ -54,8 +63,6 @@ INTERRUPTIONS = (
 )
 BACKCHANNELS = ("Mm-hmm.", "Yeah.", "Uh-huh.", "Okay.", "Right.", "I see.", "Hm.", "Oh.")
 VOICES = ("am_adam", "bf_emma", "am_michael", "af_bella")
-LONGEST_OWN_PAUSE_MS = 200
-"""Of recordings whose turns are timed: none that could be an endpoint."""
 BARGE_IN_MS = (200, 250, 300, 350, 400, 450, 500, 600, 700)
 NOISE_S = 60.0
 

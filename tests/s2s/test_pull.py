@@ -47,7 +47,7 @@ def test_without_names_the_configurations_models_are_meant() -> None:
         "silero-vad",
         "smart-turn-v3",
         "whisper-tiny.en",
-        "smollm2-135m-instruct-gguf",
+        "smollm2-135m-instruct-q8-gguf",
         "kokoro-82m-onnx-int8",
         "kokoro-voices",
     ]
