@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -56,6 +56,8 @@ class Pocket(Speaker):
     name: ClassVar[str] = "pocket"
     devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda", "mps")
     streams: ClassVar[bool] = True
+    resume: ClassVar[Literal["exact", "clause"]] = "clause"
+    """A thread of its own decodes as many frames at once as are there: samples differ in their last bit."""
     rate_hz = 24_000
 
     def __init__(self, options: PocketOptions | None = None) -> None:

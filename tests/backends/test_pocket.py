@@ -1,4 +1,4 @@
-"""Pocket TTS: the package's real model, built from its own configuration with weights left random."""
+"""Pocket TTS: the package's real classes with tiny random weights, and its own signatures."""
 
 import threading
 from typing import Any
@@ -105,3 +105,75 @@ def test_an_operators_recording_is_a_voice_and_a_clients_is_not() -> None:
     assert isinstance(spoken, TtsDone) and model.calls[0][0] == {"voice": "/voices/me.wav"}
     assert isinstance(refused, Failed) and "not known" in refused.message
     assert np.isfinite(spoken.samples)
+
+
+CONFIG = """
+flow_lm:
+  insert_bos_before_voice: true
+  dtype: float32
+  flow: {depth: 1, dim: 32}
+  transformer: {d_model: 32, hidden_scale: 2, max_period: 10000, num_heads: 2, num_layers: 1}
+  lookup_table: {dim: 32, n_bins: %(bins)d, tokenizer: tokenizers, tokenizer_path: %(tokenizer)s}
+mimi:
+  dtype: float32
+  sample_rate: 24000
+  inner_dim: 8
+  outer_dim: 32
+  channels: 1
+  frame_rate: 12.5
+  seanet: {dimension: 32, channels: 1, n_filters: 4, n_residual_layers: 1, ratios: [6, 5, 4], kernel_size: 7,
+    residual_kernel_size: 3, last_kernel_size: 3, dilation_base: 2, pad_mode: constant, compress: 2}
+  transformer: {d_model: 32, num_heads: 2, num_layers: 1, layer_scale: 0.01, context: 250, dim_feedforward: 64,
+    input_dimension: 32, output_dimensions: [32]}
+  quantizer: {dimension: 8, output_dimension: 32}
+"""
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Pocket:
+    import soundfile
+    import torch
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+    folder = tmp_path_factory.mktemp("pocket")
+    letters = ["<unk>", "\u2581", *map(chr, range(33, 127))]
+    built = Tokenizer(models.BPE({letter: at for at, letter in enumerate(letters)}, [], unk_token="<unk>"))
+    built.pre_tokenizer = pre_tokenizers.Metaspace()
+    built.decoder = decoders.Metaspace()
+    built.save(str(folder / "tokenizer.json"))
+    config = folder / "tiny.yaml"
+    config.write_text(CONFIG % {"bins": len(letters), "tokenizer": folder / "tokenizer.json"})
+    voice = folder / "me.wav"
+    soundfile.write(voice, np.random.default_rng(0).normal(0, 0.1, 24_000), 24_000)
+    torch.manual_seed(0)
+    backend = Pocket(PocketOptions(model_name=str(config), voice=str(voice), temperature=0.7))
+    backend.load("cpu", "auto", 1)
+    for parameter in backend._model.parameters():
+        torch.nn.init.normal_(parameter, 0.0, 0.3)
+    backend._states.clear()
+    return backend
+
+
+def sound(results: list[Any]) -> Any:
+    pcm = b"".join(result.pcm for result in results if isinstance(result, TtsAudio))
+    return np.frombuffer(pcm, "<i2").astype(int)
+
+
+def test_the_real_model_speaks_in_a_cloned_voice_by_seed(real: Pocket) -> None:
+    real.warmup()
+    first, again, other = run(
+        real.synthesize, [TtsRequest("Hello."), TtsRequest("Hello."), TtsRequest("Hello.", seed=1)]
+    )
+    assert isinstance(first[-1], TtsDone) and first[-1].samples > 1_920
+    assert np.abs(sound(first) - sound(again)).max() <= 2
+    assert len(sound(first)) != len(sound(other)) or np.abs(sound(first) - sound(other)).max() > 50
+
+
+def test_the_real_model_stops_when_the_clause_is_cancelled(real: Pocket) -> None:
+    (whole,) = run(real.synthesize, [TtsRequest("Hello there, how are you?")])
+    batch = Batch([(1, TtsRequest("Hello there, how are you?"))])
+    heard: list[Any] = []
+    for _, result in real.synthesize(batch):
+        heard.append(result)
+        batch.cancel(1)
+    assert len(heard) == 1 and len(sound(heard)) < len(sound(whole))

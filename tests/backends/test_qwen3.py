@@ -1,4 +1,4 @@
-"""Qwen3-TTS against the package's own signatures."""
+"""Qwen3-TTS: the package's real language model with tiny random weights (not its codec), and its own signatures."""
 
 import inspect
 from types import SimpleNamespace
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from stand_in import StandIn
 
-from actors.batch import run
+from actors.batch import Batch, run
 from actors.messages import Failed, TtsRequest
 from actors.tts.qwen3 import Qwen3, Qwen3Options
 
@@ -83,3 +83,94 @@ def test_unknown_voices_and_languages_fail_in_words() -> None:
     )
     assert isinstance(voice, Failed) and "Voices: aiden, serena" in voice.message
     assert isinstance(language, Failed) and "'sw'" in language.message
+
+
+@pytest.fixture(scope="module")
+def real() -> Qwen3:
+    """Text to codec tokens by the real classes; each codec token becomes 80 ms of noise."""
+    import torch
+    from qwen_tts import Qwen3TTSModel
+    from qwen_tts.core.models.configuration_qwen3_tts import Qwen3TTSConfig
+    from qwen_tts.core.models.modeling_qwen3_tts import Qwen3TTSForConditionalGeneration
+
+    small = {
+        "hidden_size": 32,
+        "intermediate_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 1,
+        "head_dim": 16,
+        "num_code_groups": 4,
+        "initializer_range": 0.5,
+        "pad_token_id": None,
+    }
+    rope = {"rope_type": "default", "mrope_section": [4, 2, 2], "interleaved": True}
+    config = Qwen3TTSConfig(
+        talker_config={
+            **small,
+            "rope_scaling": rope,
+            "vocab_size": 64 + 1024,
+            "text_vocab_size": 300,
+            "text_hidden_size": 32,
+            "codec_eos_token_id": 70,
+            "codec_think_id": 71,
+            "codec_nothink_id": 72,
+            "codec_think_bos_id": 73,
+            "codec_think_eos_id": 74,
+            "codec_pad_id": 75,
+            "codec_bos_id": 76,
+            "spk_id": {"aiden": 77},
+            "spk_is_dialect": {"aiden": False},
+            "codec_language_id": {"english": 78},
+            "code_predictor_config": {**small, "vocab_size": 64},
+        },
+        tokenizer_type="qwen3_tts_tokenizer_12hz",
+        tts_model_size="1b7",
+        tts_model_type="custom_voice",
+        im_start_token_id=1,
+        im_end_token_id=2,
+        tts_pad_token_id=3,
+        tts_bos_token_id=4,
+        tts_eos_token_id=5,
+    )
+    torch.manual_seed(0)
+    network = Qwen3TTSForConditionalGeneration(config).eval()
+    for parameter in network.parameters():
+        torch.nn.init.normal_(parameter, 0.0, 0.3)
+
+    def decode(encoded: Any) -> Any:
+        codes = encoded[0]["audio_codes"]
+        return [np.repeat(codes[:, 0].float().numpy() / 80, 1_920) - 0.4], 24_000
+
+    network.speech_tokenizer = SimpleNamespace(decode=decode)
+
+    def tokens(text: str, **more: Any) -> Any:
+        return {"input_ids": torch.tensor([[6 + ord(letter) % 250 for letter in text]])}
+
+    backend = Qwen3()
+    backend.install(Qwen3TTSModel(network, tokens, {}), "cpu")
+    return backend
+
+
+def test_the_real_language_model_speaks_by_seed(real: Qwen3) -> None:
+    real.warmup()
+    first, again, other = (
+        run(real.synthesize, [TtsRequest("Hello.", language="en", seed=seed)])[0] for seed in (1, 1, 2)
+    )
+    sounds = [b"".join(piece.pcm for piece in results[:-1]) for results in (first, again, other)]
+    assert sounds[0] == sounds[1] != sounds[2] and len(sounds[0]) > 2_000
+
+
+def test_a_cancel_stops_the_real_language_model_between_two_layers(real: Qwen3) -> None:
+    batch = Batch([(1, TtsRequest("Hello.", language="en"))])
+    steps: list[int] = []
+
+    def before_a_step(*_: Any) -> None:
+        steps.append(1)
+        if len(steps) == 3:
+            batch.cancel(1)
+
+    handle = real._model.model.talker.register_forward_pre_hook(before_a_step)
+    assert list(real.synthesize(batch)) == []
+    handle.remove()
+    assert len(steps) == 3
