@@ -22,7 +22,7 @@ class Terminal:
     """Lines that are finished scroll; below them, on a terminal, is what changes."""
 
     def __init__(self, console: Console | None = None) -> None:
-        self._console = console or Console(highlight=False, soft_wrap=True)
+        self._console = console or Console(highlight=False)
         self._live: Live | None = None
 
     def __enter__(self) -> Self:
@@ -40,7 +40,7 @@ class Terminal:
     def show(self, conversation: Conversation, now: float) -> None:
         """Print the lines that are done; on a terminal also those that grow, the level and the state."""
         for line in conversation.lines.take():
-            self._console.print(_text(line))
+            self._print(_text(line))
         if self._live is not None:
             growing = [_text(line) for line in conversation.lines.open if line.text]
             status = Text(f"{meter(conversation.level_db)}  {conversation.state(now)}", "bold")
@@ -48,7 +48,11 @@ class Terminal:
 
     def say(self, text: str) -> None:
         """A line of the program's own."""
-        self._console.print(Text(text, "dim"))
+        self._print(Text(text, "dim"))
+
+    def _print(self, text: Text) -> None:
+        """Wrapped on a terminal, where the lines below are counted; in a file each utterance is one line."""
+        self._console.print(text, soft_wrap=not self._console.is_terminal)
 
     def sum_up(self, conversation: Conversation) -> None:
         """The figures of the whole conversation."""

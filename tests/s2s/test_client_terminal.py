@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import os
+import re
 import sys
 from collections.abc import Iterator
 
@@ -18,10 +19,12 @@ from s2s.client.lines import Lines
 from s2s.client.player import Player
 from s2s.client.terminal import Terminal, meter
 
+LONG = "word " * 30
+
 
 def screen(terminal: bool) -> tuple[Terminal, io.StringIO]:
     file = io.StringIO()
-    return Terminal(Console(file=file, force_terminal=terminal, color_system=None, width=80)), file
+    return Terminal(Console(file=file, force_terminal=terminal, color_system=None, width=40)), file
 
 
 @pytest.fixture
@@ -50,6 +53,26 @@ def test_a_terminal_shows_what_grows_the_level_and_the_state(conversation: Conve
         terminal.show(conversation, 0.0)
     assert "you:   How are" in file.getvalue()
     assert f"{meter(-35.0)}  not connected" in file.getvalue()
+
+
+@pytest.mark.parametrize("done", [True, False])
+def test_what_is_long_is_wrapped_on_a_terminal(conversation: Conversation, done: bool) -> None:
+    terminal, file = screen(terminal=True)
+    conversation.lines.of("you", "u").text = LONG
+    conversation.lines.of("you", "u").done = done
+    with terminal:
+        terminal.show(conversation, 0.0)
+    rows = re.split(r"[\r\n]", re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", file.getvalue()))
+    assert sum(row.count("word") for row in rows) >= 30
+    assert max(len(row.rstrip()) for row in rows) <= 40
+
+
+def test_what_is_long_is_one_line_in_a_file(conversation: Conversation) -> None:
+    terminal, file = screen(terminal=False)
+    conversation.lines.of("you", "u").text = LONG
+    conversation.lines.end()
+    terminal.show(conversation, 0.0)
+    assert file.getvalue() == f"you:   {LONG.strip()}\n"
 
 
 def test_the_meter_goes_from_silence_to_loud() -> None:
