@@ -12,7 +12,7 @@ from actors.assets.asset import AssetError, Hub
 from actors.assets.registry import Report, sha256_of
 
 _PARTIAL = "partial"
-_UNWANTED = ("*.h5", "*.msgpack", "*.ot", "*.tflite", "*.mlmodel")
+_UNWANTED = ("*.h5", "*.nemo", "*.msgpack", "*.ot", "*.tflite", "*.mlmodel")
 """Weights in formats that no backend reads."""
 
 
