@@ -47,6 +47,17 @@ def load(
     return model.to(device).eval(), folder
 
 
+def bfloat16_dtype(device: str, asked: str) -> str:
+    """The dtype for a model that was trained in bfloat16 and may overflow in float16: `auto` is bfloat16 on cuda and
+    mps, where the GPU has it."""
+    if asked != "auto" or device == "cpu":
+        return asked
+    try:
+        return torch_device.resolve_dtype(device, "bfloat16")
+    except torch_device.ImpossibleDtype:
+        return asked
+
+
 def memory_bytes(model_name: str, dtype: str, published: Mapping[str, float]) -> int:
     """Weights in `dtype` and work of a checkpoint; 0: unknown.
 

@@ -52,6 +52,7 @@ class Qwen3Asr(Listener):
     def load(self, device: str, dtype: str, threads: int) -> None:
         from transformers import AutoProcessor
 
+        dtype = pretrained.bfloat16_dtype(device, dtype)
         model, folder = pretrained.load(self._options.model_name, KINDS, device, dtype, threads)
         self.install(model, AutoProcessor.from_pretrained(folder), device)
 

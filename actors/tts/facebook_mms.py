@@ -51,9 +51,20 @@ class FacebookMMS(Speaker):
     def languages(self) -> tuple[str, ...]:
         return tuple(CODES) if self._options.model_name is None else (self._options.language,)
 
+    @property
+    def sample_text(self) -> str:
+        """The first letters of the voice's alphabet, which may not be Latin."""
+        letters = sorted(self._model(self._options.language)[1].get_vocab())
+        return "".join(letter for letter in letters if len(letter) == 1 and letter.isalpha())[:24]
+
     def load(self, device: str, dtype: str, threads: int) -> None:
         """`dtype` auto is float32, as the weights are.  Raises `ImportError` where text must be romanised and uroman is
         missing."""
+        if self._options.language not in self.languages:
+            raise ValueError(
+                f"tts facebookMMS: language {self._options.language!r} has no voice here; "
+                f"choose {', '.join(CODES)}, or name a checkpoint by --tts_model_name."
+            )
         self._device, self._threads = device, threads
         self._dtype = "float32" if dtype == "auto" else dtype
         self.rate_hz = self._model(self._options.language)[0].config.sampling_rate

@@ -89,15 +89,13 @@ class Qwen3(Speaker):
         return str(self._model.model.tts_model_type)
 
     def load(self, device: str, dtype: str, threads: int) -> None:
-        """`dtype` auto is bfloat16 on cuda, where the checkpoints come from, and float32 elsewhere."""
+        """`dtype` auto is bfloat16 on cuda and mps, as the checkpoints are."""
         import torch
         from qwen_tts import Qwen3TTSModel
 
         from actors import assets
 
-        if dtype == "auto":
-            dtype = "bfloat16" if device.startswith("cuda") else "float32"
-        resolved = torch_device.resolve_dtype(device, dtype)
+        resolved = torch_device.resolve_dtype(device, pretrained.bfloat16_dtype(device, dtype))
         torch_device.set_threads(threads)
         folder = assets.resolve(self._options.model_name)
         model = Qwen3TTSModel.from_pretrained(

@@ -53,6 +53,11 @@ class Speaker(ABC):
         """ISO 639-1 codes; None: any that the model knows."""
         return None
 
+    @property
+    def sample_text(self) -> str:
+        """What is spoken at warm-up."""
+        return "Sure, I can help you with that."
+
     @abstractmethod
     def speak(self, request: TtsRequest, voice: str | None, language: str | None, stopped: Stop) -> Sound:
         """Yield float samples, -1..1, at `rate_hz`, as they come.
@@ -74,7 +79,7 @@ class Speaker(ABC):
 
     def warmup(self) -> None:
         """Speak one short sentence."""
-        for _, result in self.synthesize(Batch([(None, TtsRequest("Sure, I can help you with that."))])):
+        for _, result in self.synthesize(Batch([(None, TtsRequest(self.sample_text))])):
             if isinstance(result, Failed):
                 raise RuntimeError(f"warm-up failed: {result.message}")
 

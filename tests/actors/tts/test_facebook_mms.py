@@ -10,13 +10,14 @@ from actors.batch import Batch, run
 from actors.messages import Failed, TtsAudio, TtsDone, TtsRequest
 from actors.tts.facebook_mms import CODES, FacebookMMS, FacebookMMSOptions
 
+LATIN = "_abcdefghijklmnopqrstuvwxyz '"
 
-def checkpoint(folder: Path, seed: int = 0) -> Path:
+
+def checkpoint(folder: Path, seed: int = 0, letters: str = LATIN) -> Path:
     import torch
     from transformers import VitsConfig, VitsModel, VitsTokenizer
 
     torch.manual_seed(seed)
-    letters = "_abcdefghijklmnopqrstuvwxyz '"
     config = VitsConfig(
         vocab_size=len(letters),
         hidden_size=16,
@@ -100,3 +101,14 @@ def test_a_clause_in_another_language_is_spoken_by_that_languages_model(
     assert sorted(folder.name for folder in tmp_path.iterdir()) == ["deu", "eng"]
     assert pcm(english) != pcm(german)
     assert CODES["he"] == "heb" and "xx" not in backend.languages
+
+
+def test_warm_up_speaks_the_letters_that_the_voice_has(tmp_path: Path) -> None:
+    backend = FacebookMMS(FacebookMMSOptions(str(checkpoint(tmp_path, letters="_абвгдежзиклмнопрст ")), "ru"))
+    backend.load("cpu", "auto", 1)
+    backend.warmup()
+
+
+def test_a_language_without_a_voice_is_refused_before_anything_is_fetched() -> None:
+    with pytest.raises(ValueError, match="language 'xx' has no voice here; choose ar, "):
+        FacebookMMS(FacebookMMSOptions(language="xx")).load("cpu", "auto", 1)
