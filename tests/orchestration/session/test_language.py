@@ -150,8 +150,8 @@ def test_a_clause_without_a_language_is_not_taken_for_one_that_the_voice_lacks()
 def test_a_clause_in_a_language_that_the_voice_lacks_is_written_and_the_client_is_told_once() -> None:
     rig = Rig(SessionDefaults(speculation="tts", voice_languages=("en",)))
     french = "Je ne sais pas ce que vous voulez dire. Vous êtes très bien dans votre maison."
-    turn(rig, "Say it in French.", "en", f"You could say this to them. {french}")
-    assert [text for text, _, _ in speaks(rig)] == ["You could say this to them."]
+    turn(rig, "Say it in French.", "en", f"You could say this. {french}")
+    assert [text for text, _, _ in speaks(rig)] == ["You could say this."]
     assert rig.errors() == ["language_not_spoken"]
     assert "does not speak French (fr)" in rig.of(ev.Error)[0].error.message
     done = rig.done()
