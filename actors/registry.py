@@ -124,7 +124,7 @@ ENTRIES = (
     Entry("tts", "qwen3", "actors.tts.qwen3:Qwen3", TORCH, "qwen3",
           "Qwen3-TTS, qwen-tts-hf", "Apache-2.0; Apache-2.0", TINY),
     Entry("tts", "chatTTS", "actors.tts.chat_tts:ChatTTS", TORCH, "chatTTS",
-          "ChatTTS", "AGPL-3.0; CC-BY-NC-4.0", SIGNATURES, prefixes=("chat-tts",)),
+          "ChatTTS", "AGPL-3.0; CC-BY-NC-4.0", TINY, prefixes=("chat-tts",)),
     Entry("tts", "pocket", "actors.tts.pocket:Pocket", TORCH, "pocket",
           "Pocket TTS, pocket-tts", "MIT; CC-BY-4.0", TINY),
     Entry("tts", "supertonic", "actors.tts.supertonic:Supertonic", CPU, "supertonic",
