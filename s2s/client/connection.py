@@ -85,7 +85,8 @@ async def _open(url: str, headers: Mapping[str, str]) -> websockets.ClientConnec
     except ssl.SSLError as error:
         raise NoConnection(f"No secure connection to {place}: {error}.", again=False) from None
     except OSError as error:
-        reason = error.strerror or str(error)
+        refused = isinstance(error, ConnectionRefusedError)
+        reason = "connection refused" if refused else error.strerror or str(error)
         raise NoConnection(
             f"No server can be reached at {place} ({reason}). "
             "Start one with `python -m s2s.run serve`, or say where it is with --url."

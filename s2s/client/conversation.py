@@ -39,7 +39,9 @@ class Conversation:
         """Of each turn: from the end of speech to the first audible sample."""
         self.answers = 0
         """How many answers with sound or text were complete."""
-        self.connected = self._was_connected = False
+        self.connected = False
+        self.was_connected = False
+        """Whether there ever was a session."""
         self.talking = False
         """Push to talk: whether the key is down."""
         self.last_event = 0.0
@@ -153,7 +155,7 @@ class Conversation:
                     self._speech_ended = None
                 line.done = line.done or (line.spoken and not self.player.holds(line.item_id, now))
             elif line.side == "you" and line.spoken and now - line.since > TRANSCRIPT_PATIENCE_S:
-                line.done = True
+                line.text, line.done = line.text or "…", True
 
     def lost(self, now: float, reason: str) -> None:
         """The connection is gone, and with it all that the server knew."""
@@ -175,9 +177,9 @@ class Conversation:
         self._effects.append(Send({"type": kind, **fields}))
 
     def _created(self, event: Json, now: float) -> None:
-        if self._was_connected:
+        if self.was_connected:
             self.lines.note("connected again; the server remembers nothing of what was said before")
-        self.connected = self._was_connected = True
+        self.connected = self.was_connected = True
         self._turn_detection = _turn_detection(event)
         sound = {"type": "audio/pcm", "rate": WIRE_HZ}
         hears: Json = {"format": sound, "transcription": {"model": "whisper-1"}}

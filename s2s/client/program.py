@@ -125,7 +125,8 @@ class Program:
         except KeyboardInterrupt:
             return DONE
         finally:
-            self._terminal.sum_up(self._conversation)
+            if self._conversation.was_connected:
+                self._terminal.sum_up(self._conversation)
 
     async def _run(self, place: str, api_key: str | None) -> int:
         async with AsyncExitStack() as stack:
@@ -163,7 +164,7 @@ class Program:
             except NoConnection as error:
                 if not known or not error.again or attempt == MOST_ATTEMPTS:
                     raise
-                reason = str(error)
+                reason = str(error).partition(". ")[0]  # without the advice, which was for the first time
             wait_s = delay_s(attempt, random.random())
             attempt += 1
             self._conversation.lost(time.monotonic(), f"{reason}; trying again in {wait_s:.1f} s")

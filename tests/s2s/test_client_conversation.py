@@ -252,7 +252,7 @@ def test_lines_keep_their_order_and_a_transcript_that_never_comes_holds_them_up_
     scene.live(0.5)
     assert scene.lines() == []
     scene.live(TRANSCRIPT_PATIENCE_S)
-    assert [line.split(":")[0] for line in scene.lines()] == ["you", "agent"]
+    assert scene.lines() == ["you:   …", "agent: Two is two.  (0.50 s)"]
 
 
 def test_a_failed_answer_is_told(scene: Scene) -> None:

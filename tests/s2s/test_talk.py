@@ -214,6 +214,7 @@ class TestNoSession:
             code, words = tell(f"ws://127.0.0.1:{free.getsockname()[1]}/v1/realtime")
         assert code == 1
         assert "No server can be reached" in words
+        assert "connection refused" in words
         assert "s2s.run serve" in words
 
     @pytest.mark.parametrize(
