@@ -51,7 +51,7 @@ def head(cluster: dict[str, Any]) -> Node:
 
 def profile_asks() -> list[Ask]:
     """The profile's asks with sizes as their models have them (Whisper large v3 turbo and a 7B LLM in float16)."""
-    config = load([("profile", "cluster"), ("device", "auto")])
+    config = load([("profile", "cluster")])
     sizes = {"stt": 2 * GB, "llm": 16 * GB}
     asks = []
     for stage in config.stages:
