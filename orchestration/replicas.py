@@ -92,6 +92,10 @@ class Replicas:
         """Names of the replicas that take work."""
         return [r.name for r in self._all if r.slot.stage == stage and r.state == "serving"]
 
+    def wanted(self, stage: str) -> int:
+        """How many are to take work."""
+        return self._wanted.get(stage, 0)
+
     def version(self, stage: str) -> int:
         """Grows with every `Publish` of `stage`."""
         return self._versions.get(stage, 0)

@@ -7,6 +7,7 @@ returns: its failure is the death notice, in milliseconds.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Coroutine
 from dataclasses import dataclass, replace
@@ -18,11 +19,17 @@ from orchestration.groups import Group, plan_groups, replica_options, single_gro
 from orchestration.node_types import ray_inventory
 from orchestration.placement import PlacementError, Plan, Slot, extend
 from orchestration.replicas import Action, Drain, End, Publish, Replicas, Start, Wake
+from orchestration.scaling import Load, Scaler
+
+log = logging.getLogger(__name__)
 
 GROUP_TIMEOUT_S = 60.0
 """How long present nodes may take to reserve a placement group; those still pending are waited for longer."""
 PENDING_TIMEOUT_S = 1800.0
 END_TIMEOUT_S = 5.0
+SCALE_EVERY_S = 1.0
+NO_ROOM_S = 60.0
+"""Until growth is tried again where there was no room for it."""
 _CONCURRENT_CALLS = 1000
 
 
@@ -103,6 +110,9 @@ class Supervisor:
             reserving.cancel()
             await self.stop()
             raise StageFailedError(cause)
+        for ask in plan.asks:
+            if ask.min_replicas < ask.max_replicas:
+                self._spawn(self._scale(ask.stage, Scaler(ask.min_replicas, ask.max_replicas)))
 
     async def _begin(self, plan: Plan) -> None:
         await asyncio.gather(*(self._reserve(group, plan) for group in plan_groups(plan)))
@@ -187,6 +197,40 @@ class Supervisor:
     async def shrink(self, stage: str) -> None:
         """Let one replica of `stage` finish its work and go; never the last one."""
         self._carry_out(self._replicas.shrink(stage))
+
+    async def _scale(self, stage: str, scaler: Scaler) -> None:
+        """Grow and shrink the pool of `stage` as its load asks."""
+        pause_s = SCALE_EVERY_S
+        while not self._stopping:
+            await asyncio.sleep(pause_s)
+            pause_s = SCALE_EVERY_S
+            load = await self._load(stage)
+            serving, wanted = len(self._replicas.pool(stage)), self._replicas.wanted(stage)
+            step = scaler.decide(load, serving, wanted, time.monotonic())
+            try:
+                if step > 0:
+                    log.info(
+                        "%s is %.1f s late: %s is started", stage, load.overdue_s, await self.grow(stage)
+                    )
+                elif step < 0:
+                    log.info("%s has too little to do: one replica goes", stage)
+                    await self.shrink(stage)
+            except (PlacementError, StageFailedError) as error:
+                log.warning("%s is %.1f s late and cannot grow: %s", stage, load.overdue_s, error)
+                pause_s = NO_ROOM_S
+
+    async def _load(self, stage: str) -> Load:
+        serving = [self._running[name].handle for name in self._replicas.pool(stage) if name in self._running]
+        told, queues = await asyncio.gather(
+            asyncio.gather(*(_call(handle.figures.remote()) for handle in serving), return_exceptions=True),
+            asyncio.gather(
+                *(_call(each.figures.remote()) for each in self._gateways), return_exceptions=True
+            ),
+        )
+        replicas = [figures for figures in told if not isinstance(figures, BaseException)]
+        overdue = [figures.queue.overdue_s for figures in replicas]
+        overdue += [queue[stage].overdue_s for queue in queues if isinstance(queue, dict) and stage in queue]
+        return Load(max(overdue, default=0.0), sum(figures.busy for figures in replicas))
 
     async def stop(self) -> None:
         """End every replica; returns when their processes are gone."""

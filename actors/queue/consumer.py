@@ -220,7 +220,9 @@ class Inbox:
 
     def figures(self, now: float) -> Figures:
         oldest = min((held.received_at for held in self._waiting.values()), default=now)
-        return self._counts.figures(len(self._waiting), len(self._running), now - oldest)
+        due = [held.due for held in self._waiting.values() if held.rank == Rank.CONFIRMED]
+        overdue_s = max(0.0, now - min(due, default=now))
+        return self._counts.figures(len(self._waiting), len(self._running), now - oldest, overdue_s)
 
     def _source(self, source: str) -> _Source:
         return self._sources.setdefault(source, _Source())

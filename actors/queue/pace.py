@@ -75,6 +75,8 @@ class Figures(msgspec.Struct, frozen=True):
     """Items given on and not finished."""
     oldest_age_s: float
     """How long the oldest waiting item has waited."""
+    overdue_s: float
+    """How far the waiting item that somebody waits for is past its due time; 0 when none is."""
     wait_s: Spread
     """From arrival until given on."""
     lateness_s: Spread
@@ -113,11 +115,12 @@ class Counts:
         self.wait_s.add(waited_s)
         self.lateness_s.add(max(0.0, late_s))
 
-    def figures(self, depth: int, working: int, oldest_age_s: float) -> Figures:
+    def figures(self, depth: int, working: int, oldest_age_s: float, overdue_s: float) -> Figures:
         return Figures(
             depth,
             working,
             oldest_age_s,
+            overdue_s,
             self.wait_s.spread(),
             self.lateness_s.spread(),
             self.batch_size.spread(),

@@ -273,7 +273,9 @@ class Producer:
 
     def figures(self, now: float) -> Figures:
         oldest = min((entry.queued_at for entry in self._waiting.values()), default=now)
-        return self._counts.figures(len(self._waiting), len(self._bound), now - oldest)
+        due = [entry.due for entry in self._waiting.values() if entry.rank == Rank.CONFIRMED]
+        overdue_s = max(0.0, now - min(due, default=now))
+        return self._counts.figures(len(self._waiting), len(self._bound), now - oldest, overdue_s)
 
     def _replace_interim(self, session: str, generation: str) -> None:
         for entry in list(self._waiting.values()):

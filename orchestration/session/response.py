@@ -38,7 +38,8 @@ Status = Literal["in_progress", "completed", "cancelled", "failed", "incomplete"
 Reason = Literal["turn_detected", "client_cancelled", "max_output_tokens", "content_filter"]
 
 FIRST_CLAUSE_CHARS = 24
-"""Longest first clause: a good second of speech, which a CPU makes in a third of one.  The second may be twice as long."""
+"""Longest first clause: a good second of speech, which a CPU makes in a third of one.  The second may be twice as
+long."""
 HURRY_S = 0.4
 """How long before the sound runs out a clause is cut for want of punctuation: about what its TTS takes."""
 

@@ -139,11 +139,12 @@ def test_a_replacement_that_cannot_load_is_tried_again_later(
 def test_growth_and_shrinking_reach_the_gateways(supervisor: Any, gateway: Any) -> None:
     call(supervisor.start, plan(("stt_replicas", "1..2")))
     call(supervisor.add_gateway, gateway)
-    assert call(supervisor.grow, "stt") == "stt-1"
-    while state_of(supervisor, "stt-1") != "serving":
-        assert state_of(supervisor, "stt-1") in ("reserving", "loading")
+    call(gateway.late, 1.0)
+    while (state := state_of(supervisor, "stt-1")) != "serving":
+        assert state in ("", "reserving", "loading")
+    call(gateway.late, 0.0)
     assert call(gateway.without, "stt") == ["stt-0", "stt-1"]
     call(supervisor.shrink, "stt")
     assert call(gateway.without, "stt", "stt-1") == ["stt-0"]
-    while state_of(supervisor, "stt-1"):
-        assert state_of(supervisor, "stt-1") in ("draining", "")
+    while state := state_of(supervisor, "stt-1"):
+        assert state == "draining"

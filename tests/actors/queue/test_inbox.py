@@ -217,3 +217,9 @@ def test_figures_tell_depth_and_age() -> None:
     inbox.take(1.0)
     figures = inbox.figures(5.0)
     assert (figures.depth, figures.working, figures.oldest_age_s, figures.taken) == (1, 1, 4.0, 1)
+
+
+def test_figures_tell_how_long_somebody_has_waited_past_the_due_time() -> None:
+    inbox = Inbox(1)
+    inbox.receive("g", 1, [item(1, 2.0), item(2, 0.5, rank=Rank.SPECULATIVE)], 1.0)
+    assert [inbox.figures(now).overdue_s for now in (1.0, 3.0, 5.0)] == [0.0, 0.0, 2.0]

@@ -517,6 +517,7 @@ def test_figures_tell_depth_age_wait_and_lateness() -> None:
     figures = producer.figures(4.0)
     assert (figures.depth, figures.working, figures.oldest_age_s) == (1, 1, 4.0)
     assert (figures.wait_s.most, figures.lateness_s.most, figures.batch_size.p50) == (3.0, 2.0, 1.0)
+    assert (figures.overdue_s, producer.figures(12.0).overdue_s) == (0.0, 3.0)
 
 
 def test_a_final_result_of_speech_ends_its_clause() -> None:
