@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import secrets
@@ -14,9 +15,11 @@ from pathlib import Path
 
 import psutil
 import pytest
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from actors.assets import cache_folder, question
 from orchestration.processes import end_leftovers
+from tests.e2e.wire import TEXT_ITEM, wire
 
 pytestmark = pytest.mark.e2e
 
@@ -61,6 +64,10 @@ class Program:
             os.killpg(self.pid, number)
         else:
             os.kill(self.pid, number)
+        return self.wait()
+
+    def wait(self) -> int:
+        """The exit code, once it has ended."""
         return self._process.wait(PATIENCE_S)
 
     def processes(self) -> list[psutil.Process]:
@@ -132,11 +139,34 @@ def test_ended_while_it_starts(start: Start, number: int, process: str) -> None:
     assert program.processes() == []
 
 
-def test_ended_by_sigterm_when_ready(start: Start) -> None:
-    program = start("serve", "--port", "0")
-    program.await_words("ready after")
-    program.signal(signal.SIGTERM)
+async def test_sigterm_lets_the_running_answer_finish_and_takes_no_new_session(start: Start) -> None:
+    program = start("serve", "--port", "0", "--drain_s", "60")
+    program.await_words("Ctrl-C ends it.")
+    server = program.said.partition("talk:")[2].split()[0].rstrip("/")
+    async with wire(server) as talk:
+        await talk.send(TEXT_ITEM, {"type": "response.create", "response": {"max_output_tokens": 60}})
+        await talk.until("response.output_audio.delta")
+        os.kill(program.pid, signal.SIGTERM)
+        program.await_words("ending:")
+        await _until_refused(server)
+        done = (await talk.until("response.done"))[-1]["response"]
+        assert done["status"] == "completed" or done["status_details"]["reason"] == "max_output_tokens"
+        assert done["output"][0]["content"][0]["transcript"]
+        with pytest.raises(ConnectionClosed):
+            await talk.until("never")
+    assert program.wait() == 0, program.said
     assert program.processes() == []
+
+
+async def _until_refused(server: str) -> None:
+    """A drain begins a moment after the signal."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            try:
+                async with wire(server):
+                    pass
+            except (InvalidStatus, OSError):
+                return
 
 
 def test_ended_by_ctrl_c_in_the_middle_of_an_answer(start: Start, tmp_path: Path) -> None:

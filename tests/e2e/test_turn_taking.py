@@ -16,7 +16,10 @@ from s2s.bench.turn_trials import detection
 
 pytestmark = pytest.mark.e2e
 
-LONG_ANSWERS = "You are a storyteller. Answer in four plain sentences."
+LONG_ANSWERS = "You are a storyteller. You tell long stories in many plain sentences."
+LONG_ANSWER_TOKENS = 120
+LEFT_S = 0.8
+"""An answer with less to play is over before an interruption is one."""
 WORDS_BESIDE = 2
 """Words around a cut that may be heard, or not, by half."""
 MISHEARD_SHARE = 0.15
@@ -47,11 +50,13 @@ async def converse(address: str, speech: list[Recording], ear: Ear, turns: int, 
     rng = random.Random(seed)
     answers: list[Answer] = []
     async with Client(address) as client:
-        await client.configure(instructions=LONG_ANSWERS, max_output_tokens=70, **detection("server_vad"))
+        await client.configure(
+            instructions=LONG_ANSWERS, max_output_tokens=LONG_ANSWER_TOKENS, **detection("server_vad")
+        )
         for _ in range(turns):
             response_id = await _answered(client, rng.choice(speech))
-            await asyncio.sleep(rng.uniform(0.2, 4.0))
-            interrupted = client.left_s > 1.5
+            await asyncio.sleep(rng.uniform(0.2, 3.0))
+            interrupted = client.left_s > LEFT_S
             if interrupted:
                 mark = client.mark
                 client.say(rng.choice(speech))
@@ -110,6 +115,10 @@ def check(answers: list[Answer], ear: Ear) -> None:
         )
         assert wrong <= WORDS_BESIDE + MISHEARD_SHARE * len(kept), answer
     assert any(answer.interrupted and answer.kept != answer.written for answer in answers)
+
+
+async def test_history_is_what_was_heard(server: str, speech: list[Recording], ear: Ear) -> None:
+    check(await converse(server, speech, ear, turns=3, seed=1), ear)
 
 
 @pytest.mark.long
