@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from s2s.config import Config, ConfigError, canonical, settings
 
 Flags = list[tuple[str, str | None]]
-BENCHES = ("queue", "faults", "startup", "turns", "stt")
+BENCHES = ("queue", "wire", "faults", "startup", "turns", "stt")
 
 
 def entry() -> None:
@@ -234,7 +234,7 @@ COMMANDS = {
     "local": Command("the server and a client of it in one", "s2s.local", _client),
     "ask": Command("recordings in, spoken answers out", "s2s.ask", _ask),
     "plan": Command("what would run where; nothing is started", "s2s.plan", _plan),
-    "bench": Command("measure queue, faults, startup, turns or stt", "s2s.bench.run", _bench),
+    "bench": Command("measure queue, wire, faults, startup, turns or stt", "s2s.bench.run", _bench),
     "doctor": Command("what is on this machine", "s2s.doctor"),
     "pull": Command("fetch model weights and recordings", "s2s.pull", _pull),
     "config": Command("the effective configuration and where it came from", "s2s.config_view", _config),

@@ -6,6 +6,7 @@ QUEUE = {
     "turn_hops_p95_ms": 15.0,
     "frames_cores": 0.5,
 }
+WIRE = {"wire_in_cores": 0.5, "wire_out_cores": 0.5}
 STARTUP = {"ready_s": 25.0}
 FAULTS = {
     "kills_that_came_too_late": 0,
