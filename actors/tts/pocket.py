@@ -128,7 +128,8 @@ class Pocket(Speaker):
             raise Unspeakable(f"{error}") from error
         finally:
             end.set()
-            frames.close()
+            for _ in frames:  # until the package's threads have ended: they work on what is queued
+                pass
 
     def _default_language(self) -> str | None:
         return None

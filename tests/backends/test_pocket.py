@@ -172,8 +172,12 @@ def test_the_real_model_speaks_in_a_cloned_voice_by_seed(real: Pocket) -> None:
 def test_the_real_model_stops_when_the_clause_is_cancelled(real: Pocket) -> None:
     (whole,) = run(real.synthesize, [TtsRequest("Hello there, how are you?")])
     batch = Batch([(1, TtsRequest("Hello there, how are you?"))])
+    before = set(threading.enumerate())
     heard: list[Any] = []
     for _, result in real.synthesize(batch):
         heard.append(result)
         batch.cancel(1)
     assert len(heard) == 1 and len(sound(heard)) < len(sound(whole))
+    for thread in set(threading.enumerate()) - before:
+        thread.join(5)
+        assert not thread.is_alive(), "the package still works on the clause"
