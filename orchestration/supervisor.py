@@ -391,10 +391,7 @@ class Supervisor:
             self._carry_out(self._replicas.drained(name))
 
     async def _end(self, name: str) -> None:
-        """End the process `name` and wait until it is gone.
-
-        Ray can leave a process behind whose actor is killed while it is being made, so its birth is awaited first.
-        """
+        """End the process `name` and wait until it is gone; one that is still being made is awaited first."""
         import ray
 
         running = self._running.pop(name, None)

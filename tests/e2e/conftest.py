@@ -16,6 +16,8 @@ from actors.assets import question
 
 ROOT = Path(__file__).parents[2]
 START_TIMEOUT_S = 240.0
+TALKATIVE = "You are a helpful voice assistant. You speak plain English and tell long stories."
+"""Answers that can be interrupted."""
 END_TIMEOUT_S = 60.0
 
 
@@ -30,6 +32,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         return
     errors = tmp_path_factory.mktemp("server") / "stderr"
     command = [sys.executable, "-m", "s2s.run", "serve", "--port", "0", "--drain_s", "5"]
+    command += ["--instructions", TALKATIVE]
     with (
         errors.open("wb") as file,
         subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=file, text=True) as process,

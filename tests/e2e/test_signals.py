@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import secrets
 import signal
@@ -15,7 +16,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from websockets.exceptions import ConnectionClosed, InvalidStatus
+import websockets
+from websockets.exceptions import ConnectionClosed
 
 from actors.assets import cache_folder, question
 from orchestration.processes import end_leftovers
@@ -162,10 +164,10 @@ async def _until_refused(server: str) -> None:
     """A drain begins a moment after the signal."""
     async with asyncio.timeout(PATIENCE_S):
         while True:
-            try:
-                async with wire(server):
-                    pass
-            except (InvalidStatus, OSError):
+            async with websockets.connect(server.replace("http", "ws", 1) + "/v1/realtime") as socket:
+                first = json.loads(await socket.recv())
+            if first["type"] == "error":
+                assert first["error"]["code"] == "server_shutting_down"
                 return
 
 

@@ -92,7 +92,7 @@ const draw = tool({
 
 const agent = new RealtimeAgent({
   name: "assistant",
-  instructions: "You are a friendly voice assistant.",
+  instructions: "You are a helpful voice assistant. Answer in plain English, in one or two short sentences.",
   tools: scenario === "tool" ? [draw] : [],
 });
 const config = scenario === "tool" ? { toolChoice: "required" } : {};
