@@ -193,7 +193,7 @@ class Pace:
 
     start_ms: int = 96
     """Speech in a row that starts a turn."""
-    pause_ms: int = 96
+    pause_ms: int = 64
     """Silence after which work for the turn begins although it may go on."""
     barge_in_ms: int = 450
     """Speech in a row that interrupts an answer; shorter speech does so when its words are no backchannel.  This is the

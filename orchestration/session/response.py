@@ -37,7 +37,7 @@ from orchestration.session.voice import Voice, VoiceStyle
 Status = Literal["in_progress", "completed", "cancelled", "failed", "incomplete"]
 Reason = Literal["turn_detected", "client_cancelled", "max_output_tokens", "content_filter"]
 
-FIRST_CLAUSE_CHARS = 24
+FIRST_CLAUSE_CHARS = 20
 """Longest first clause: a good second of speech, which a CPU makes in a third of one.  The second may be twice as
 long."""
 HURRY_S = 0.4

@@ -205,10 +205,10 @@ def test_cleared_instructions_are_no_message() -> None:
 
 def test_what_was_heard_follows_the_words_times_where_tts_gives_them() -> None:
     rig = Rig(auto=("vad", "stt", "llm"))
-    rig.replies.append("One two three four five.")
+    rig.replies.append("One two three four.")
     rig.create()
-    words = [Word(w, 200 * n, 200 * n + 200) for n, w in enumerate(("one", "two", "three", "four", "five"))]
-    rig.answer("tts", TtsAudio(b"\0\0" * 1000, 1000), TtsDone(1000, words))
+    words = [Word(w, 200 * n, 200 * n + 200) for n, w in enumerate(("one", "two", "three", "four"))]
+    rig.answer("tts", TtsAudio(b"\0\0" * 800, 1000), TtsDone(800, words))
     item = rig.done().output[0].id
     rig.send(ev.ConversationItemTruncate(item_id=item, content_index=0, audio_end_ms=650))
     create(rig, text("And?"))

@@ -148,4 +148,4 @@ def test_the_first_clause_is_short_and_the_next_ones_grow() -> None:
     rig.replies.append(" ".join(["every word of this sentence comes without a mark"] * 6) + ".")
     rig.create()
     first, second, *_ = rig.spoken()
-    assert len(first) <= 24 < len(second) <= 50
+    assert len(first) <= 20 < len(second) <= 40

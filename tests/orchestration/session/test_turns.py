@@ -51,7 +51,7 @@ def test_speech_ends_a_pause() -> None:
 
 
 def test_speech_before_the_pause_is_seen_needs_no_word_of_it() -> None:
-    assert run(ServerVad(), (0.9, 3), (0.1, 2), (0.9, 2)) == [Started(0)]
+    assert run(ServerVad(), (0.9, 3), (0.1, 1), (0.9, 2)) == [Started(0)]
 
 
 @pytest.mark.parametrize(("silence_ms", "frames"), [(500, 16), (200, 7), (0, 1)])
