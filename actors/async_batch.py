@@ -35,8 +35,12 @@ def answer_all(
                     events.put_nowait((key, result))
         except Exception as error:
             events.put_nowait((key, error))
-        finally:
-            events.put_nowait((key, _ENDED))
+
+    def start(key: Key, request: R) -> asyncio.Task[None]:
+        task = loop.create_task(work(key, request))
+        # One that is cancelled before its first step never gets into `work`.
+        task.add_done_callback(lambda _: events.put_nowait((key, _ENDED)))
+        return task
 
     def changed() -> None:
         with contextlib.suppress(RuntimeError):  # the loop was closed
@@ -46,10 +50,10 @@ def answer_all(
     try:
         while True:
             for key, task in running.items():
-                if batch.cancelled(key):
+                if batch.cancelled(key) and not task.cancelling():
                     task.cancel()
             for key, request in batch.take(at_once - len(running)):
-                running[key] = loop.create_task(work(key, request))
+                running[key] = start(key, request)
             if not running:
                 return
             event = events.get_nowait() if not events.empty() else loop.run_until_complete(events.get())

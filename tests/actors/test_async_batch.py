@@ -84,6 +84,44 @@ def test_a_cancelled_request_stops_where_it_waits_and_the_others_go_on(
     assert not work.running
 
 
+def test_a_request_that_is_cancelled_before_its_first_step_leaves_its_place(
+    loop: asyncio.AbstractEventLoop,
+) -> None:
+    work, requests = Work(), batch("quick")
+    results = []
+    for _, result in answer_all(loop, requests, 4, work.answer):
+        results.append(result)
+        if result == "quick begins":
+            requests.add("late", "late")
+        if result == "quick ends":
+            loop.call_later(10, loop.stop)  # else a request that never ends would hang here
+            requests.cancel("late")
+    assert results == ["quick begins", "quick ends"]
+
+
+def test_what_a_cancelled_request_has_to_clear_up_is_not_interrupted(loop: asyncio.AbstractEventLoop) -> None:
+    cleared = []
+
+    async def answer(name: str) -> AsyncGenerator[str, None]:
+        try:
+            yield f"{name} begins"
+            await asyncio.sleep(0 if name == "quick" else 3600)
+            for step in range(10):
+                yield f"{name} {step}"
+                await asyncio.sleep(0)
+        finally:
+            if name == "slow":
+                for _ in range(5):
+                    await asyncio.sleep(0)
+                cleared.append(name)
+
+    requests = batch("slow", "quick")
+    for _, result in answer_all(loop, requests, 4, answer):
+        if result == "quick 0":
+            requests.cancel("slow")
+    assert cleared == ["slow"]
+
+
 def test_leaving_the_iteration_stops_everything(loop: asyncio.AbstractEventLoop) -> None:
     work = Work()
     results = answer_all(loop, batch("slow 1", "slow 2"), 4, work.answer)
