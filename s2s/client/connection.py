@@ -39,8 +39,8 @@ class NoConnection(RuntimeError):
 
 def address(url: str, model: str) -> str:
     """`url` as a WebSocket address with its path and model; a bare host and port will do.  Raises `UrlError`."""
-    parts = urlsplit(url if "://" in url else f"ws://{url}")
     try:
+        parts = urlsplit(url if "://" in url else f"ws://{url}")
         valid = parts.scheme in _SCHEMES and parts.hostname and (parts.port is None or parts.port > 0)
     except ValueError:
         valid = False
@@ -92,7 +92,7 @@ async def _open(url: str, headers: Mapping[str, str]) -> websockets.ClientConnec
             "Start one with `python -m s2s.run serve`, or say where it is with --url."
         ) from None
     except (InvalidHandshake, InvalidURI, EOFError) as error:
-        raise NoConnection(f"There is no WebSocket server at {place} ({error}).", again=False) from None
+        raise NoConnection(f"There is no WebSocket server at {place} ({error}).") from None
 
 
 def _refused(place: str, status: int) -> NoConnection:
@@ -102,6 +102,8 @@ def _refused(place: str, status: int) -> NoConnection:
         )
     if status in (429, 503):
         return NoConnection(f"The server at {place} is full (HTTP {status}). Try again later.")
+    if status >= 500:
+        return NoConnection(f"The server at {place} is out of order (HTTP {status}). Try again later.")
     return NoConnection(
         f"There is no Realtime endpoint at {place} (HTTP {status}). Is the path right?", code=2, again=False
     )
@@ -114,8 +116,7 @@ async def _created(url: str, socket: websockets.ClientConnection) -> Json:
             event: Json = json.loads(await socket.recv())
     except (TimeoutError, ValueError, websockets.ConnectionClosed) as error:
         raise NoConnection(
-            f"{place} does not speak Realtime: no session within {OPEN_TIMEOUT_S:.0f} s ({type(error).__name__}).",
-            again=False,
+            f"{place} does not speak Realtime: no session within {OPEN_TIMEOUT_S:.0f} s ({type(error).__name__})."
         ) from None
     if event.get("type") == "session.created":
         return event

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -44,10 +44,17 @@ class FakeServer:
         """Answers after which the first session ends; 0: never."""
         self.calls_first = False
         self.status: HTTPStatus | None = None
+        self.trouble: HTTPStatus | None | Literal["none"] = "none"
+        """How the second attempt to connect ends: with a status, or (None) without any answer."""
         self.keys: list[str | None] = []
 
     def check(self, connection: ServerConnection, request: Request) -> Response | None:
         self.keys.append(request.headers.get("Authorization"))
+        if self.trouble != "none" and len(self.keys) == 2:
+            if self.trouble is None:
+                connection.socket.shutdown(socket.SHUT_RDWR)
+                return None
+            return connection.respond(self.trouble, "")
         return None if self.status is None else connection.respond(self.status, "")
 
     def talk(self, connection: ServerConnection) -> None:
@@ -186,6 +193,23 @@ def test_a_lost_connection_is_made_again_and_the_loss_told(
     assert "the server remembers nothing of what was said before" in said
 
 
+@pytest.mark.parametrize("status", [HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, None])
+def test_a_server_that_restarts_is_waited_for(
+    server: tuple[FakeServer, str],
+    recording: Any,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    status: HTTPStatus | None,
+) -> None:
+    """A status: its proxy tells of it; None: it hangs up before there is a session."""
+    fake, url = server
+    fake.hangs_up_after = 1
+    fake.trouble = status
+    assert main(["talk", "--url", url, "--wav", recording(), "--save", str(tmp_path / "out.wav")]) == 0
+    assert fake.sessions == 2
+    assert capsys.readouterr().out.count("trying again") == 2
+
+
 def test_a_recording_without_an_answer_is_a_failure(
     server: tuple[FakeServer, str], recording: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -239,6 +263,7 @@ class TestNoSession:
             (HTTPStatus.UNAUTHORIZED, 2, "refuses the key"),
             (HTTPStatus.TOO_MANY_REQUESTS, 1, "is full"),
             (HTTPStatus.NOT_FOUND, 2, "no Realtime endpoint"),
+            (HTTPStatus.BAD_GATEWAY, 1, "is out of order (HTTP 502)"),
         ],
     )
     def test_a_refusal_by_status(
@@ -283,7 +308,7 @@ def test_addresses(url: str, result: str) -> None:
     assert address(url, "local") == result
 
 
-@pytest.mark.parametrize("url", ["", "ws://", "ws://h:port", "ws://h:99999"])
+@pytest.mark.parametrize("url", ["", "ws://", "ws://h:port", "ws://h:99999", "ws://[::1"])
 def test_no_addresses(url: str) -> None:
     with pytest.raises(UrlError):
         address(url, "local")
