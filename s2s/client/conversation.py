@@ -149,8 +149,8 @@ class Conversation:
         for line in self.lines.open:
             if line.side == "agent":
                 at = self.player.audible_at(line.item_id)
-                if at is not None and self._speech_ended is not None:
-                    self.latencies_s.append(max(0.0, at - self._speech_ended))
+                if at is not None and self._speech_ended is not None and at >= self._speech_ended:
+                    self.latencies_s.append(at - self._speech_ended)
                     line.notes.insert(0, f"{self.latencies_s[-1]:.2f} s")
                     self._speech_ended = None
                 line.done = line.done or (line.spoken and not self.player.holds(line.item_id, now))
@@ -229,6 +229,7 @@ class Conversation:
         if not line.text.strip():
             self._owed, self._speech_ended = False, None
             self.lines.drop(line.item_id)
+            self._ask()
 
     def _transcript_delta(self, event: Json, now: float) -> None:
         self.lines.of("you", event["item_id"]).text += event["delta"]
@@ -237,10 +238,14 @@ class Conversation:
         self._owed = False
         self.lines.drop(event["item_id"])
         self.lines.note(f"your words could not be transcribed: {event['error'].get('message')}")
+        self._ask()
 
     def _response_created(self, event: Json, now: float) -> None:
         self._response = event["response"]["id"]
         self._owed = self._wants_answer = False
+        if self.talking:  # the person began anew before it did
+            self._send("response.cancel")
+            self._cut.add(event["response"]["id"])
 
     def _answer_text(self, event: Json, now: float) -> None:
         self.lines.of("agent", event["item_id"]).text += event["delta"]

@@ -243,6 +243,28 @@ def test_a_turn_without_words_leaves_no_line_and_no_answer_is_awaited(scene: Sce
     assert scene.conversation.lines.open == []
 
 
+def test_a_tools_result_is_answered_though_a_cough_came_between(scene: Scene) -> None:
+    scene.server("response.created", response={"id": "resp-1"})
+    scene.call("call-1")
+    scene.turn("cough")
+    scene.conversation.tool_done("call-1", "7")
+    scene.collect()
+    assert scene.kinds("response.create") == []
+    scene.server("conversation.item.input_audio_transcription.completed", item_id="cough", transcript="")
+    assert len(scene.kinds("response.create")) == 1
+
+
+def test_the_latency_of_a_turn_is_not_that_of_an_answer_before_it() -> None:
+    scene = Scene()
+    scene.connect({**VAD, "interrupt_response": False})
+    scene.turn()
+    scene.answer(5.0)
+    scene.live(0.2)
+    scene.turn("user-2")
+    scene.live(0.1)
+    assert len(scene.conversation.latencies_s) == 1
+
+
 def test_lines_keep_their_order_and_a_transcript_that_never_comes_holds_them_up_for_a_while(
     scene: Scene,
 ) -> None:
@@ -335,6 +357,17 @@ class TestPushToTalk:
         assert scene.kinds("response.create") == []
         scene.end(status="cancelled")
         assert len(scene.kinds("response.create")) == 1
+
+    def test_an_answer_that_begins_after_the_next_press_is_cancelled_and_not_heard(
+        self, scene: Scene
+    ) -> None:
+        scene.conversation.press(scene.now)
+        scene.live(0.5, LOUD)
+        scene.conversation.release(scene.now)
+        scene.conversation.press(scene.now)
+        scene.answer(1.0)
+        assert len(scene.kinds("response.cancel")) == 1
+        assert not scene.player.plays(scene.now)
 
     def test_a_refused_answer_is_not_awaited(self, scene: Scene) -> None:
         scene.conversation.press(scene.now)

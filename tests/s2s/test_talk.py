@@ -44,7 +44,7 @@ class FakeServer:
         """Answers after which the first session ends; 0: never."""
         self.calls_first = False
         self.status: HTTPStatus | None = None
-        self.trouble: HTTPStatus | None | Literal["none"] = "none"
+        self.trouble: HTTPStatus | Literal["none"] | None = "none"
         """How the second attempt to connect ends: with a status, or (None) without any answer."""
         self.keys: list[str | None] = []
 
