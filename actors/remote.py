@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import json
 import os
 import time
 import weakref
@@ -21,6 +22,7 @@ from actors.async_batch import answer_all
 from actors.batch import Batch, Key
 from actors.messages import Failed, is_final
 
+OPENAI = "https://api.openai.com/v1"
 KEEPALIVE_S = 120.0
 """How long an idle connection is kept: a new one costs two or three round trips in the first word of an answer."""
 AVOID_S = 30.0
@@ -104,7 +106,7 @@ class Remote:
 
     def __init__(self, what: str, options: RemoteOptions, model: str | None) -> None:
         """`what` names stage and backend in errors.  Raises `ImportError` without the openai package, `ValueError`
-        for a key file that cannot be read."""
+        for a key file that cannot be read and a key that cannot be sent."""
         import openai
 
         self._what = what
@@ -151,9 +153,15 @@ class Remote:
                             if is_final(result):
                                 return
                     raise BrokenOff("the answer has no end")
-                except (self._openai.OpenAIError, self._http.HTTPError, BrokenOff) as error:
+                except (
+                    self._openai.OpenAIError,
+                    self._http.HTTPError,
+                    json.JSONDecodeError,
+                    BrokenOff,
+                ) as error:
                     problem, again, delay_s = self._judged(error, attempt)
-                    self._hopeless = self._hopeless and not again
+                    refused = isinstance(error, self._openai.APIStatusError) and not again
+                    self._hopeless = self._hopeless and refused
                 if not again or attempt == self._options.retries or delay_s > LONGEST_DELAY_S:
                     break
                 await asyncio.sleep(delay_s)
@@ -198,7 +206,9 @@ class Remote:
 
     def _judged(self, error: Exception, attempt: int) -> tuple[str, bool, float]:
         """What went wrong, in words; whether asking again may help, and in how many s."""
-        delay_s = self._options.retry_delay * 2**attempt
+        delay_s = min(self._options.retry_delay * 2**attempt, LONGEST_DELAY_S)
+        if isinstance(error.__cause__, self._http.ConnectTimeout):
+            return f"no connection within {self._options.connect_timeout:g} s", False, delay_s
         if isinstance(error, (self._openai.APITimeoutError, self._http.TimeoutException)):
             return f"gave no sign for {self._options.timeout:g} s", False, delay_s
         if isinstance(error, self._openai.APIStatusError):
@@ -236,13 +246,24 @@ def _servers(
 ) -> Iterator[tuple[str | None, str | None, str | None]]:
     """Address, model and key of each server."""
     keys = _keys(options.api_key_file)
-    first = options.api_key or (keys[0] if keys else None) or os.environ.get("OPENAI_API_KEY")
+    first = _key(options.api_key or (keys[0] if keys else None) or os.environ.get("OPENAI_API_KEY"))
     yield options.base_url, model, first
+    origin = _origin(options.base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI)
     for index, text in enumerate(options.fallback, start=1):
         address, _, name = text.strip().partition(" ")
-        own = keys[index] if index < len(keys) else None
-        same = options.base_url is not None and _host(address) == _host(options.base_url)
-        yield address, name.strip() or model, own or (first if same else None)
+        own = _key(keys[index]) if index < len(keys) else None
+        yield address, name.strip() or model, own or (first if _origin(address) == origin else None)
+
+
+def _key(text: str | None) -> str | None:
+    """`text` without the line break that files and secret stores end in.  Raises `ValueError`, which does not show
+    it, where it cannot be sent."""
+    key = (text or "").strip()
+    if not (key.isascii() and key.isprintable()):
+        raise ValueError(
+            "an API key holds a line break or a character beyond ASCII; give it as it was issued."
+        )
+    return key or None
 
 
 def _keys(file: str | None) -> list[str]:
@@ -255,8 +276,10 @@ def _keys(file: str | None) -> list[str]:
     return [line.strip() for line in lines]
 
 
-def _host(address: str) -> str:
-    return address.partition("://")[2].partition("/")[0]
+def _origin(address: str) -> tuple[str, str]:
+    """Scheme, and host with its port."""
+    scheme, _, rest = address.lower().partition("://")
+    return scheme, rest.partition("/")[0]
 
 
 def _close(loop: asyncio.AbstractEventLoop, clients: list[Any]) -> None:

@@ -121,6 +121,36 @@ def test_a_server_that_cannot_be_reached_is_passed_over(servers: tuple[Scripted,
     assert "127.0.0.1:9: not reached" in failed.message
 
 
+def test_a_delay_grows_to_the_longest_and_the_server_is_asked_as_often_as_said(
+    servers: tuple[Scripted, Scripted], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, _ = servers
+    monkeypatch.setattr("actors.remote.LONGEST_DELAY_S", 0.004)
+    first.says(*[error(503)] * 6)
+    ((failed,),) = ask(RemoteOptions(base_url=first.base_url, retry_delay=0.001, retries=5))
+    assert failed.message.endswith("(asked 6 times)")
+
+
+def test_an_answer_that_is_no_json_fails_alone(servers: tuple[Scripted, Scripted]) -> None:
+    from starlette.responses import Response
+
+    first, _ = servers
+    first.says(Response("{oops", media_type="application/json"), good("better"))
+    ((text, _),) = ask(RemoteOptions(base_url=first.base_url, retry_delay=0.001))
+    assert text == LlmText("better")
+
+
+def test_a_connection_that_does_not_come_is_told_from_silence() -> None:
+    remote = Remote("llm test", RemoteOptions(base_url="http://a.example/v1", connect_timeout=3.0), "m")
+    request = remote._http.Request("POST", "http://a.example/v1/ask")
+    error = remote._openai.APITimeoutError(request=request)
+    error.__cause__ = remote._http.ConnectTimeout("")
+    assert remote._judged(error, 0)[0] == "no connection within 3 s"
+    error.__cause__ = remote._http.ReadTimeout("")
+    assert remote._judged(error, 0)[0] == "gave no sign for 30 s"
+    remote.close()
+
+
 def test_a_silent_server_is_left_for_the_next_one(servers: tuple[Scripted, Scripted]) -> None:
     first, second = servers
     first.left.clear()
@@ -177,6 +207,27 @@ def test_a_key_comes_from_the_option_else_the_file_else_the_environment(
         keys(RemoteOptions(api_key_file=str(tmp_path / "absent")))
 
 
+def test_a_key_is_sent_without_its_line_break_and_one_that_cannot_be_sent_is_not_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(os.environ, "OPENAI_API_KEY", f"{KEY}\n")
+    assert keys(RemoteOptions()) == [KEY]
+    for bad in (f"{KEY}\n{KEY}", f"\u201c{KEY}\u201d"):
+        with pytest.raises(ValueError, match="an API key holds") as raised:
+            keys(RemoteOptions(api_key=bad))
+        assert KEY not in str(raised.value)
+
+
+def test_another_model_of_openai_gets_openais_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = RemoteOptions(
+        api_key="a",
+        fallback=("https://api.openai.com/v1 small", "http://api.openai.com/v1", "https://b.example"),
+    )
+    assert keys(options) == ["a", "a", None, None], "nor does a key go unencrypted where it went encrypted"
+    monkeypatch.setitem(os.environ, "OPENAI_BASE_URL", "https://b.example/v1")
+    assert keys(options) == ["a", None, None, "a"]
+
+
 def test_a_key_goes_to_no_other_host_than_it_was_given_for(tmp_path: Path) -> None:
     file = tmp_path / "keys"
     file.write_text("a\nb\n")
@@ -202,6 +253,11 @@ def test_warm_up_waits_for_a_server_that_starts_and_gives_up_at_once_where_it_ne
     first.says(error(503), error(503), good("up"))
     remote.warm_up(answer, None)
     assert len(first.received) == 3
+    remote.close()
+
+    remote = Remote("llm test", RemoteOptions(base_url=first.base_url, retries=0, timeout=0.05), "m")
+    first.says(SILENCE, good("up"))
+    remote.warm_up(answer, None)
     first.says(error(401, "who are you"))
     with pytest.raises(RuntimeError, match=r"warm-up failed: llm test: .*who are you"):
         remote.warm_up(answer, None)
