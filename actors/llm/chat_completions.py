@@ -92,20 +92,24 @@ class ChatCompletions(RemoteLlm):
         reply = _Reply(request.delivered_tokens)
         if not self._options.stream:
             completion = await create(**body)
-            if not completion.choices:
+            if not getattr(completion, "choices", None):
                 raise BrokenOff("an answer without choices came")
             choice = completion.choices[0]
             for result in reply.add(choice.message, choice.finish_reason, completion.usage):
                 yield result
         else:
             stream = await create(**body, stream=True, stream_options={"include_usage": True})
-            async with stream:
-                async for chunk in stream:
-                    first = chunk.choices[0] if chunk.choices else None
-                    delta = first.delta if first is not None else None
-                    finish = first.finish_reason if first is not None else None
-                    for result in reply.add(delta, finish, chunk.usage):
-                        yield result
+            try:
+                async with stream:
+                    async for chunk in stream:
+                        first = chunk.choices[0] if chunk.choices else None
+                        delta = first.delta if first is not None else None
+                        finish = first.finish_reason if first is not None else None
+                        for result in reply.add(delta, finish, chunk.usage):
+                            yield result
+            except Exception:
+                if reply.finish_reason is None:
+                    raise  # else the answer is whole, and what broke off behind it is only what it cost
         for result in reply.end():
             yield result
 
@@ -132,8 +136,13 @@ class _Reply:
         self.finish_reason = finish_reason or self.finish_reason
         if message is None:
             return []
-        for position, each in enumerate(message.tool_calls or []):
-            entry = self.calls.setdefault(getattr(each, "index", position), _Call())
+        for each in message.tool_calls or []:
+            index = getattr(each, "index", None)
+            if (
+                index is None
+            ):  # a whole message, or a server that does not number: a name begins the next call
+                index = len(self.calls) - (not (each.function and each.function.name))
+            entry = self.calls.setdefault(index, _Call())
             if each.function is not None:
                 entry.name = entry.name or each.function.name or ""
                 entry.arguments += each.function.arguments or ""

@@ -96,6 +96,8 @@ class ResponsesApi(RemoteLlm):
         create = endpoint.client.responses.create
         if not self._options.stream:
             response = await create(**body)
+            if not hasattr(response, "output"):
+                raise BrokenOff("what came is no response")
             for item in response.output:
                 for result in _of_item(item, whole=True):
                     yield result
@@ -143,5 +145,7 @@ def _done(response: Any, tokens_before: int) -> LlmDone:
     usage = response.usage
     if usage is None:
         return LlmDone(reason, output_tokens=tokens_before)  # type: ignore[arg-type]
-    cached = usage.input_tokens_details.cached_tokens if usage.input_tokens_details is not None else 0
-    return LlmDone(reason, usage.input_tokens, cached, tokens_before + usage.output_tokens)  # type: ignore[arg-type]
+    details = usage.input_tokens_details
+    cached = (details.cached_tokens or 0) if details is not None else 0
+    output = tokens_before + (usage.output_tokens or 0)
+    return LlmDone(reason, usage.input_tokens or 0, cached, output)  # type: ignore[arg-type]

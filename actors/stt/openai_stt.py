@@ -12,7 +12,7 @@ from typing import Any, Literal
 from actors import languages
 from actors.backend import Batch, Capabilities, Key
 from actors.messages import STT_RATE_HZ, Failed, SttRequest, SttResult, Word
-from actors.remote import Endpoint, Remote, RemoteOptions
+from actors.remote import BrokenOff, Endpoint, Remote, RemoteOptions
 
 INT16_SCALE = 32_768.0
 
@@ -81,6 +81,8 @@ class OpenaiStt:
 
         async def ask(endpoint: Endpoint, delivered: list[Any]) -> AsyncGenerator[SttResult, None]:
             reply = await endpoint.client.audio.transcriptions.create(**self._body(request, endpoint))
+            if isinstance(reply, str) and not self._takes_text(request):
+                raise BrokenOff(f"text came instead of JSON: {reply[:60]!r}")
             yield self._result(request, reply)
 
         async with aclosing(self._remote.ask(ask)) as results:
@@ -90,6 +92,9 @@ class OpenaiStt:
     def _language(self, request: SttRequest) -> str | None:
         asked = request.language or (None if self._options.language == "auto" else self._options.language)
         return languages.code(asked) if asked else None
+
+    def _takes_text(self, request: SttRequest) -> bool:
+        return self._options.response_format == "text" and not request.word_times
 
     def _body(self, request: SttRequest, endpoint: Endpoint) -> dict[str, Any]:
         style = "verbose_json" if request.word_times else self._options.response_format
@@ -109,7 +114,7 @@ class OpenaiStt:
     def _result(self, request: SttRequest, reply: Any) -> SttResult:
         from actors.stt import gates
 
-        text = (reply if isinstance(reply, str) else reply.text).strip()
+        text = (reply if isinstance(reply, str) else reply.text or "").strip()
         rejected = gates.rejection(text, 0.0, 0.0)
         found = getattr(reply, "language", None)
         words = [

@@ -28,7 +28,7 @@ class OpenaiTtsOptions(RemoteOptions):
     voice: str = "aiden"
     """Voice of requests that name none."""
     language: str | None = None
-    """Sent as `language` to servers that know the field; auto: the language that the user spoke."""
+    """Sent as `language` to servers that know the field; auto: that of each clause, where it is known."""
     task_type: str | None = None
     """vLLM-Omni's: CustomVoice, VoiceDesign or Base."""
     instructions: str | None = None
@@ -89,6 +89,9 @@ class OpenaiTts:
             )
             create = endpoint.client.audio.speech.with_streaming_response.create
             async with create(**self._body(rest, endpoint)) as reply:
+                kind = reply.headers.get("content-type", "")
+                if kind.startswith(("application/json", "text/html")):
+                    raise BrokenOff(f"{kind} came instead of sound")
                 async for data in reply.iter_bytes(PIECE_BYTES):
                     if pcm := sound.feed(data):
                         yield TtsAudio(pcm, sound.rate_hz)

@@ -124,6 +124,25 @@ def test_calls_are_put_together_from_their_pieces(server: Scripted) -> None:
     ]
 
 
+def test_calls_that_a_server_does_not_number_stay_apart(server: Scripted) -> None:
+    def unnumbered(**function: str) -> dict[str, Any]:
+        return chunk(tool_calls=[{"function": function}])
+
+    server.says(
+        sse(
+            unnumbered(name="get_weather", arguments='{"ci'),
+            unnumbered(arguments='ty": "Oslo"}'),
+            unnumbered(name="get_weather", arguments='{"city": "Rome"}'),
+            chunk("tool_calls"),
+            "[DONE]",
+        )
+    )
+    assert answer(server)[:2] == [
+        LlmToolCall("get_weather", '{"city": "Oslo"}'),
+        LlmToolCall("get_weather", '{"city": "Rome"}'),
+    ]
+
+
 def test_a_call_with_broken_arguments_fails_and_one_that_was_cut_off_is_left_out(server: Scripted) -> None:
     server.says(sse(piece(0, "get_weather", "Oslo"), chunk("tool_calls"), "[DONE]"))
     (failed,) = answer(server)
@@ -278,6 +297,21 @@ def test_an_answer_that_breaks_off_goes_on_at_the_next_server(server: Scripted) 
 def test_a_stream_without_an_end_is_broken_off(server: Scripted) -> None:
     server.says(sse(chunk(content="I am"), "[DONE]"), said(" fine."))
     assert [each.text for each in answer(server)[:-1]] == ["I am", " fine."]
+
+
+def test_an_answer_whose_end_has_come_is_not_asked_for_again(server: Scripted) -> None:
+    server.says(sse(chunk(content="I am fine."), chunk("stop"), BREAK_OFF))
+    assert answer(server) == [LlmText("I am fine."), LlmDone("stop", output_tokens=1)]
+    assert len(server.received) == 1
+
+
+def test_a_page_instead_of_an_answer_fails(server: Scripted) -> None:
+    from starlette.responses import HTMLResponse
+
+    for stream in (False, True):
+        server.says(HTMLResponse("<html>Welcome</html>"))
+        (failed,) = answer(server, stream=stream, retries=0)
+        assert isinstance(failed, Failed) and " answer " in failed.message
 
 
 def test_a_replacement_goes_on_behind_what_was_delivered(server: Scripted) -> None:

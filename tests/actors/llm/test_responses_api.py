@@ -186,6 +186,20 @@ def test_a_whole_answer_is_taken_where_the_server_is_not_to_stream(server: Scrip
     assert done == LlmDone("tool_calls", 12, 4, 5)
 
 
+def test_a_page_instead_of_an_answer_fails(server: Scripted) -> None:
+    from starlette.responses import HTMLResponse
+
+    for stream in (False, True):
+        server.says(HTMLResponse("<html>Welcome</html>"))
+        (failed,) = answer(server, stream=stream, retries=0)
+        assert isinstance(failed, Failed)
+
+
+def test_what_a_server_does_not_count_is_none(server: Scripted) -> None:
+    server.says(sse(*begun(), delta("Hi."), ended(usage={"output_tokens": 2, "input_tokens_details": {}})))
+    assert answer(server)[-1] == LlmDone("stop", 0, 0, 2)
+
+
 def test_the_conversation_is_sent_as_items_and_nothing_is_stored(server: Scripted) -> None:
     messages = [
         *QUESTION,

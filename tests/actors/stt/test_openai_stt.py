@@ -85,6 +85,12 @@ def test_a_server_may_answer_with_plain_text(server: Scripted) -> None:
     assert heard(server, SttRequest(TONE), response_format="text").text == "Hello."
 
 
+def test_a_page_is_not_what_somebody_said(server: Scripted) -> None:
+    server.says(PlainTextResponse("<html>Welcome</html>", media_type="text/html"))
+    failed = heard(server, SttRequest(TONE), retries=0)
+    assert isinstance(failed, Failed) and "text came instead of JSON" in failed.message
+
+
 def test_silence_is_not_sent_and_a_loop_is_no_transcript(server: Scripted) -> None:
     assert heard(server, SttRequest(bytes(16_000))).rejected == "no_speech"
     assert not server.received

@@ -85,6 +85,13 @@ def test_what_is_no_wav_of_mono_int16_fails(server: Scripted) -> None:
     assert isinstance(failed, Failed) and "wav was asked for" in failed.message
 
 
+@pytest.mark.parametrize("kind", ["application/json", "text/html; charset=utf-8"])
+def test_what_is_no_sound_is_not_played(server: Scripted, kind: str) -> None:
+    server.says(streamed([b'{"error": "busy"}'], kind))
+    (failed,) = spoken(server, TtsRequest("Hello."), retries=0)
+    assert isinstance(failed, Failed) and "instead of sound" in failed.message
+
+
 def test_samples_that_were_delivered_are_not_sent_again(server: Scripted) -> None:
     server.says(streamed([PCM]))
     results = spoken(server, TtsRequest("Hello.", skip_samples=5_000))
