@@ -68,7 +68,7 @@ def sounddevice() -> Any:
 
 
 def device_table() -> str:
-    """Every device, a line each: `<` can be heard from, `>` spoken to, `*` the default."""
+    """Every device, a line each: its channels in and out, and what it is the default for."""
     library = sounddevice()
     found = list(library.query_devices())
     if not found:

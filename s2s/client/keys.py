@@ -8,13 +8,20 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from s2s.client.devices import DeviceError
+
 
 @contextmanager
 def keys(toggle: Callable[[], None]) -> Iterator[None]:
-    """Call `toggle` on the running event loop at each press."""
+    """Call `toggle` on the running event loop at each press.  Raises `DeviceError` where there can be none."""
     loop = asyncio.get_running_loop()
-    terminal = sys.stdin.isatty()
-    file = sys.stdin.fileno()
+    try:
+        terminal = sys.stdin.isatty()
+        file = sys.stdin.fileno()
+        loop.add_reader(file, lambda: None)  # fails for a file, and for /dev/null
+        loop.remove_reader(file)
+    except (OSError, ValueError, AttributeError):
+        raise DeviceError("--push-to-talk needs a keyboard: run it in a terminal.") from None
 
     def pressed() -> None:
         typed = os.read(file, 256)

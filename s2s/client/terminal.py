@@ -60,9 +60,9 @@ class Terminal:
         if conversation.latencies_s:
             median = statistics.median(conversation.latencies_s)
             figures.append(f"{median:.2f} s from the end of speech to the first sound (median)")
-        if conversation.player.underruns:
+        if gaps := conversation.player.underruns:
             figures.append(
-                f"{conversation.player.underruns} gaps in the sound: it came slower than it was played"
+                f"{gaps} gap{'' if gaps == 1 else 's'} in the sound: it came slower than it was played"
             )
         self.say("; ".join(figures))
 

@@ -175,7 +175,7 @@ def _tool(source: str, function: Callable[..., Any]) -> Tool:
         raise ToolError(f"{where} has no docstring, so the model would not know what it is for.")
     try:
         hints = get_type_hints(function, include_extras=True)
-    except NameError as error:
+    except Exception as error:  # a hint that is text is evaluated
         raise ToolError(f"{where} has a type hint that is not defined ({error}).") from error
     fields: list[Any] = []
     for parameter in inspect.signature(function).parameters.values():

@@ -13,6 +13,7 @@ import pytest
 from rich.console import Console
 
 from s2s.client.conversation import Conversation
+from s2s.client.devices import DeviceError
 from s2s.client.effects import SessionOptions
 from s2s.client.keys import keys
 from s2s.client.lines import Lines
@@ -84,6 +85,9 @@ def test_the_figures_at_the_end(conversation: Conversation) -> None:
     conversation.answers, conversation.latencies_s = 3, [0.5, 2.0, 0.7]
     terminal.sum_up(conversation)
     assert file.getvalue().startswith("3 answers; 0.70 s from the end of speech")
+    conversation.player.underruns = 1
+    terminal.sum_up(conversation)
+    assert "; 1 gap in the sound" in file.getvalue()
 
 
 def test_lines_are_given_in_the_order_in_which_they_began() -> None:
@@ -134,3 +138,14 @@ async def test_the_key_is_space_or_enter_on_a_terminal_and_a_line_elsewhere(
         async with asyncio.timeout(5):
             await all_pressed.wait()
     assert pressed == presses
+
+
+def test_a_key_that_nobody_can_press_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def watch() -> None:
+        with keys(lambda: None):
+            pass
+
+    with open(os.devnull) as nothing:
+        monkeypatch.setattr(sys, "stdin", nothing)
+        with pytest.raises(DeviceError, match="needs a keyboard"):
+            asyncio.run(watch())

@@ -176,6 +176,7 @@ def test_a_module_may_be_named_as_it_is_imported(tmp_path: Path, monkeypatch: py
         ("def f(*a: int):\n  'F.'", "parameter *a: int cannot be given by name"),
         ("def f(a: open):\n  'F.'", "no JSON schema"),
         ("from __future__ import annotations\ndef f(a: Nothing):\n  'F.'", "'Nothing' is not defined"),
+        ("import json\ndef f(a: 'json.Nothing'):\n  'F.'", "has a type hint that is not defined"),
         ("1 / 0", "ZeroDivisionError"),
         ("def f(", "SyntaxError"),
     ],
