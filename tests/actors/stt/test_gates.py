@@ -22,6 +22,23 @@ def test_the_same_thing_again_and_again_is_repetition() -> None:
     assert gates.rejection("No, no, no, I said the red one, not the blue one.", **SURE) is None
 
 
+HINDI = (
+    "नमस्ते, मुझे कल सुबह दिल्ली से मुंबई जाने वाली ट्रेन के बारे में जानकारी चाहिए। क्या आप बता सकते हैं कि टिकट कितने का है और "
+    "ट्रेन कितने बजे निकलती है? मेरे साथ दो बच्चे भी हैं, इसलिए मुझे नीचे वाली बर्थ चाहिए। अगर राजधानी में जगह नहीं है तो किसी दूसरी "
+    "गाड़ी का नाम बता दीजिए, और यह भी बताइए कि खाना मिलेगा या नहीं।"
+)
+THAI = (
+    "สวัสดีครับ ผมอยากทราบข้อมูลเกี่ยวกับรถไฟจากกรุงเทพไปเชียงใหม่พรุ่งนี้เช้า ช่วยบอกได้ไหมว่าตั๋วราคาเท่าไหร่และรถไฟออกกี่โมง "
+    "ผมมีเด็กสองคนไปด้วย ดังนั้นผมต้องการที่นั่งชั้นล่าง ถ้าไม่มีที่ว่างช่วยแนะนำขบวนอื่นให้ด้วยครับ และบอกด้วยว่ามีอาหารบริการหรือไม่"
+)
+
+
+@pytest.mark.parametrize("speech", [HINDI, THAI])
+def test_repetition_is_told_from_speech_in_every_script(speech: str) -> None:
+    assert gates.rejection(speech, **SURE) is None
+    assert gates.rejection(speech[:25] * 12, **SURE) == "repetition"
+
+
 @pytest.mark.parametrize(
     "text",
     [
