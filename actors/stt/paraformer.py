@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
@@ -13,6 +14,8 @@ from actors.stt.utterance import Window
 
 PARAMETERS = {"paraformer": 220e6}
 UNSPACED = ("zh", "ja", "yue")
+_SPACE = re.compile(r"(?<![!-~]) +| +(?![!-~])")
+"""Not between two words in Latin letters."""
 
 
 @dataclass(frozen=True)
@@ -86,4 +89,4 @@ class Paraformer(Listener):
         except pretrained.Stopped:
             return Heard("")
         text = str(answer.get("text", ""))
-        return Heard(text.replace(" ", "") if language in UNSPACED else text, language)
+        return Heard(_SPACE.sub("", text) if language in UNSPACED else text, language)

@@ -41,10 +41,14 @@ class WhisperMlx(Listener):
 
     @property
     def languages(self) -> tuple[str, ...] | None:
-        return ("en",) if self._options.model_name.endswith(".en") else None
+        return ("en",) if ".en" in self._options.model_name else None
 
     def load(self, device: str, dtype: str, threads: int) -> None:
         """`dtype` auto is float16.  MLX chooses its threads itself."""
+        if dtype not in ("auto", "float16", "float32"):
+            raise ValueError(
+                f"stt {self.name} was asked for dtype {dtype!r}; choose auto, float16 or float32."
+            )
         import mlx.core as mx
         from mlx_whisper.transcribe import ModelHolder
 
