@@ -37,7 +37,9 @@ class SoundStream:
     def __init__(
         self, rate_hz: int, skip_samples: int = 0, blocksize: int = 0, shape: Shape | None = None
     ) -> None:
-        """`blocksize`: samples of a piece; 0: 200 ms first, then at most 48 KB."""
+        """`blocksize`: samples of a piece; 0: 200 ms first, then at most 48 KB.  Raises `ValueError` below 0."""
+        if blocksize < 0:
+            raise ValueError(f"pieces of {blocksize} samples were asked for; choose 0 or more.")
         shape = shape or Shape()
         self.rate_hz = rate_hz
         self.samples = 0

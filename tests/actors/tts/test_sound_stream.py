@@ -71,6 +71,8 @@ def test_pieces_are_small_and_the_first_one_smaller() -> None:
     assert sizes[0] == RATE_HZ // 5 and max(sizes) * 2 <= 48_000
     sizes = [len(piece.pcm) // 2 for piece in heard(SoundStream(RATE_HZ, blocksize=512), tone(300))]
     assert set(sizes[:-2]) == {512} and max(sizes) == 512
+    with pytest.raises(ValueError, match="pieces of -1 samples"):
+        SoundStream(RATE_HZ, blocksize=-1)
 
 
 def test_silence_alone_gives_nothing() -> None:
