@@ -50,14 +50,14 @@ class WavMicrophone:
 
     def __init__(self) -> None:
         self._clocked = _Clocked("recording")
-        self._speech = b""
+        self._speech = memoryview(b"")
 
     def start(self, hear: Hear) -> None:
         self._clocked.begin(lambda due: hear(self.frame(), due))
 
     def say(self, pcm: bytes) -> None:
         """Begin with the next frame; int16 at the wire's rate."""
-        self._speech += pcm + bytes(-len(pcm) % (2 * FRAME))
+        self._speech = memoryview(bytes(self._speech) + pcm + bytes(-len(pcm) % (2 * FRAME)))
 
     @property
     def saying(self) -> bool:
@@ -66,7 +66,7 @@ class WavMicrophone:
     def frame(self) -> bytes:
         """The next 20 ms."""
         frame, self._speech = self._speech[: 2 * FRAME], self._speech[2 * FRAME :]
-        return frame or bytes(2 * FRAME)
+        return bytes(frame) or bytes(2 * FRAME)
 
     @property
     def problem(self) -> str | None:
