@@ -198,7 +198,7 @@ def _repository(name: str) -> str:
     size = "large-v3" if name == "large" else name
     if size.removesuffix(".en") in sizes:
         return f"Systran/faster-whisper-{size}"
-    if size.startswith("distil-"):
+    if size.startswith("distil-") and "/" not in size:
         return f"Systran/faster-distil-whisper-{size.removeprefix('distil-')}"
     return name
 

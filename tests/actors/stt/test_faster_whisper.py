@@ -42,7 +42,8 @@ def test_a_size_means_the_checkpoint_that_systran_publishes() -> None:
     assert _repository("tiny.en") == "Systran/faster-whisper-tiny.en"
     assert _repository("large") == "Systran/faster-whisper-large-v3"
     assert _repository("distil-large-v3") == "Systran/faster-distil-whisper-large-v3"
-    assert _repository("whisper-base-ct2") == "whisper-base-ct2"
+    for other in ("whisper-base-ct2", "distil-whisper/distil-large-v3-ct2"):
+        assert _repository(other) == other
 
 
 def test_it_runs_where_ctranslate2_does() -> None:
