@@ -115,7 +115,8 @@ class Supervisor:
                 self._spawn(self._scale(ask.stage, Scaler(ask.min_replicas, ask.max_replicas)))
 
     async def _begin(self, plan: Plan) -> None:
-        await asyncio.gather(*(self._reserve(group, plan) for group in plan_groups(plan)))
+        pending = {slot.node for slot in plan.slots if slot.pending}
+        await asyncio.gather(*(self._reserve(group, group.node in pending) for group in plan_groups(plan)))
         starts = self._replicas.begin()
         await asyncio.gather(
             *(self._start(start.slot, start.replica) for start in starts if isinstance(start, Start))
@@ -189,8 +190,12 @@ class Supervisor:
         taken = {slot.name for slot in self._plan.slots}
         number = next(n for n in range(len(taken) + 1) if f"{stage}-{n}" not in taken)
         slot = extend(self._plan, inventory, stage, f"{stage}-{number}")
-        await self._reserve(single_group(slot, self._plan.ask(stage)), self._plan)
-        self._plan = replace(self._plan, slots=(*self._plan.slots, slot))
+        self._plan = replace(self._plan, slots=(*self._plan.slots, slot))  # others must not take its place
+        try:
+            await self._reserve(single_group(slot, self._plan.ask(stage)), slot.pending)
+        except StageFailedError:
+            self._plan = replace(self._plan, slots=tuple(s for s in self._plan.slots if s is not slot))
+            raise
         self._carry_out(self._replicas.grow(slot))
         return slot.name
 
@@ -245,7 +250,8 @@ class Supervisor:
             ray.util.remove_placement_group(group)
         self._groups.clear()
 
-    async def _reserve(self, group: Group, plan: Plan) -> None:
+    async def _reserve(self, group: Group, pending: bool) -> None:
+        """Have Ray set `group` aside, on a node that is there or `pending`.  Raises `StageFailedError`."""
         from ray.util import placement_group, remove_placement_group
 
         made = placement_group(
@@ -254,7 +260,6 @@ class Supervisor:
             bundle_label_selector=[dict(group.labels)] * len(group.bundles) if group.labels else [],
         )
         self._groups.append((group, made))
-        pending = any(slot.pending for slot in plan.slots if slot.node == group.node)
         limit_s = PENDING_TIMEOUT_S if pending else GROUP_TIMEOUT_S
         if not await asyncio.to_thread(made.wait, limit_s):
             self._groups.remove((group, made))
@@ -297,7 +302,7 @@ class Supervisor:
         others = replace(self._plan, slots=tuple(s for s in self._plan.slots if s.name != slot.name))
         moved = replace(extend(others, inventory, slot.stage, slot.name), standby=slot.standby)
         self._forget_group(slot.name)
-        await self._reserve(single_group(moved, self._plan.ask(slot.stage)), others)
+        await self._reserve(single_group(moved, self._plan.ask(slot.stage)), moved.pending)
         self._plan = replace(others, slots=(*others.slots, moved))
         self._replicas.move(name, moved)
         return moved
@@ -387,7 +392,8 @@ class Supervisor:
     async def _drain(self, name: str) -> None:
         running = self._running.get(name)
         if running is not None:
-            await _call(running.handle.drain.remote())
+            if running.loaded is not None:
+                await _call(running.handle.drain.remote())
             self._carry_out(self._replicas.drained(name))
 
     async def _end(self, name: str) -> None:

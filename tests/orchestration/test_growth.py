@@ -1,0 +1,70 @@
+"""Growth takes its place before it asks Ray, and waits long enough for a node that is still to come."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from orchestration import supervisor
+from orchestration.asks import Ask
+from orchestration.groups import Group
+from orchestration.inventory import Inventory, Node
+from orchestration.placement import Plan
+from orchestration.replicas import End, Replicas
+from orchestration.supervisor import StageFailedError, Supervisor
+
+PRESENT = Node("head", 1.0, 10**10)
+TO_COME = Node("worker-0", 4.0, 10**10, pending=True)
+
+
+class Growing(Supervisor):
+    """Starts nothing, and notes what Ray is asked for."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__()
+        self._plan, self._replicas = plan, Replicas(plan.slots)
+        self.asked: list[tuple[str, bool]] = []
+        self.planned: list[str] = []
+        self.refuses = False
+        self.ended: list[Any] = []
+
+    async def _reserve(self, group: Group, pending: bool) -> None:
+        self.asked.append((group.node, pending))
+        self.planned = [slot.name for slot in self._plan.slots]
+        if self.refuses:
+            raise StageFailedError("no")
+
+    def _carry_out(self, actions: list[Any]) -> None:
+        self.ended += [action.replica for action in actions if isinstance(action, End)]
+
+
+@pytest.fixture
+def growing(monkeypatch: pytest.MonkeyPatch) -> Growing:
+    monkeypatch.setattr(supervisor, "ray_inventory", lambda _: Inventory((PRESENT, TO_COME)))
+    made = Growing(Plan((), (Ask("stt", "model", "cpu", cpus=2.0, max_replicas=2),)))
+    made._replicas._wanted["stt"] = 0
+    return made
+
+
+async def test_a_node_that_is_still_to_come_is_waited_for_as_such(growing: Growing) -> None:
+    assert await growing.grow("stt") == "stt-0"
+    assert growing.asked == [("worker-0", True)]
+
+
+async def test_its_place_is_taken_while_it_is_asked_for_and_given_back_if_it_is_refused(
+    growing: Growing,
+) -> None:
+    growing.refuses = True
+    with pytest.raises(StageFailedError):
+        await growing.grow("stt")
+    assert growing.planned == ["stt-0"], "another stage that grows meanwhile looks elsewhere"
+    assert not growing._plan.slots
+
+
+async def test_a_replica_that_still_loads_when_it_is_to_go_is_not_asked_to_finish(growing: Growing) -> None:
+    name = await growing.grow("stt")
+    growing._running[name] = SimpleNamespace(loaded=None)  # type: ignore[assignment]
+    await growing._drain(name)
+    assert growing.ended == [name]
