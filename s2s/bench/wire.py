@@ -38,8 +38,12 @@ def run(config: Config, args: argparse.Namespace) -> dict[str, Any]:
     context = multiprocessing.get_context("spawn")
     process = context.Process(target=_serve, args=(there,), daemon=True)
     process.start()
+    there.close()
     try:
         address = here.recv()
+    except EOFError:
+        raise RuntimeError("bench wire: its server ended before it listened.") from None
+    try:
         cpu = psutil.Process(process.pid).cpu_times
         late, spent_s = asyncio.run(_clients(address, lambda: sum(cpu()[:2])))
     finally:
