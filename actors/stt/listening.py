@@ -15,6 +15,8 @@ from actors.messages import STT_RATE_HZ, Failed, SttRequest, SttResult, Word
 from actors.stt.utterance import Utterance, Window
 
 INT16_SCALE = 32_768.0
+LEAST_SAMPLES = STT_RATE_HZ // 10
+"""Shorter audio is followed by silence: convolutions fail on less than a few frames."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +62,8 @@ class Listener(ABC):
 
     @abstractmethod
     def hear(self, windows: Sequence[Window], stops: Sequence[Stop]) -> Sequence[Heard]:
-        """What was said in each of `windows` (float32 at 16 kHz, at most `longest_s` long, of like length; of all or of
-        none is the language known).  A window is dropped where its `stops` holds: what is heard of it is never seen."""
+        """What was said in each of `windows` (float32 at 16 kHz, 0.1 s to `longest_s` long, of like length; of all or
+        of none is the language known).  A window is dropped where its `stops` holds: what is heard of it is never seen."""
 
     @property
     def capabilities(self) -> Capabilities:
@@ -127,6 +129,7 @@ class Listener(ABC):
         utterance = Utterance(key, request, self._asked(request))
         audio = np.frombuffer(request.audio, "<i2").astype(np.float32) / INT16_SCALE
         if not windows.silent(audio):
+            audio = np.pad(audio, (0, max(0, LEAST_SAMPLES - len(audio))))
             for start, stop in windows.cuts(audio, self.longest_s):
                 window = Window(utterance, audio[start:stop], start * 1000 // STT_RATE_HZ, 0)
                 utterance.windows.append(window)

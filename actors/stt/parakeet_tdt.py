@@ -21,8 +21,6 @@ EUROPEAN = "bg hr cs da nl en et fi fr de el hu it lv lt mt pl pt ro sk sl es sv
 """What tdt-0.6b-v3 was trained on."""
 FRAME_SAMPLES = STT_RATE_HZ * 2 // 25
 """One step of the encoder: 80 ms."""
-LEAST_SAMPLES = STT_RATE_HZ // 10
-"""Shorter windows are padded with silence: the encoder needs a few frames."""
 
 
 @dataclass(frozen=True)
@@ -70,10 +68,9 @@ class ParakeetTdt(Listener):
         return pretrained.memory_bytes(self._options.model_name, dtype, PUBLISHED)
 
     def hear(self, windows: Sequence[Window], stops: Sequence[Stop]) -> list[Heard]:
-        import numpy as np
         import torch
 
-        audio = [np.pad(window.audio, (0, max(0, LEAST_SAMPLES - len(window.audio)))) for window in windows]
+        audio = [window.audio for window in windows]
         inputs = self._processor(audio, sampling_rate=STT_RATE_HZ).to(self._device, self._model.dtype)
         with torch.inference_mode():
             if self._model.config.model_type == "parakeet_ctc":

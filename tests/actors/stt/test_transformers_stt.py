@@ -50,6 +50,11 @@ def test_a_checkpoint_is_loaded_warmed_up_and_heard(backend: Any) -> None:
     assert backend.memory_bytes("float32") > backend.memory_bytes("bfloat16") > 0
 
 
+def test_a_moment_of_sound_is_heard_too(backend: Any) -> None:
+    ((result,),) = run(backend.transcribe, [request(0.02)])
+    assert result.final
+
+
 def test_what_is_heard_together_is_what_is_heard_alone(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     # The features of Moonshine and Qwen3-ASR are another shade where padding follows: equal lengths for an equal text.
     requests = [request(2), request(1.5 if isinstance(backend, ParakeetTdt) else 2, seed=1)]
