@@ -33,7 +33,7 @@ class SupertonicOptions:
     total_steps: int = 8
     """Of denoising: more is better and slower."""
     blocksize: int = 0
-    """Samples of a piece of sound; 0: 200 ms first, then 1 s."""
+    """Samples of a piece of sound; 0: 200 ms first, then 0.5 s."""
 
 
 class Supertonic(Speaker):
