@@ -63,7 +63,7 @@ class Listener(ABC):
     @abstractmethod
     def hear(self, windows: Sequence[Window], stops: Sequence[Stop]) -> Sequence[Heard]:
         """What was said in each of `windows` (float32 at 16 kHz, 0.1 s to `longest_s` long, of like length; of all or
-        of none is the language known).  A window is dropped where its `stops` holds: what is heard of it is never seen."""
+        of none is the language known).  One whose `stops` holds is dropped: what is heard of it is never seen."""
 
     @property
     def capabilities(self) -> Capabilities:
