@@ -42,7 +42,7 @@ def run(config: Config, args: argparse.Namespace) -> dict[str, Any]:
     try:
         address = here.recv()
     except EOFError:
-        raise RuntimeError("bench wire: its server ended before it listened.") from None
+        raise SystemExit("bench wire: its server ended before it listened.") from None
     try:
         cpu = psutil.Process(process.pid).cpu_times
         late, spent_s = asyncio.run(_clients(address, lambda: sum(cpu()[:2])))

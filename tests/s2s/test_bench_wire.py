@@ -17,5 +17,5 @@ def ends_at_once(told: Any) -> None:
 
 def test_a_server_that_does_not_start_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wire, "_serve", ends_at_once)
-    with pytest.raises(RuntimeError, match="ended before it listened"):
+    with pytest.raises(SystemExit, match="ended before it listened"):
         wire.run(Config(), argparse.Namespace())
