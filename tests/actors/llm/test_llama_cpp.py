@@ -139,6 +139,30 @@ def test_a_cancelled_request_stops_at_its_next_token() -> None:
     assert (texts, server.pieces_said) == (3, 4)
 
 
+def test_the_next_request_waits_for_the_slot_of_a_cancelled_one_which_holds_its_prompt() -> None:
+    made, server = backend(lambda *_: ["a"] * 3, slots=2)
+    server.gate = threading.Semaphore(1)
+    looks = 0
+    decoding: list[int] = []
+
+    class Watched(Batch[LlmRequest]):
+        def take(self, limit: int | None = None) -> list[tuple[Key, LlmRequest]]:
+            nonlocal looks
+            looks += self.cancelled("old")
+            if looks == 3:
+                server.gate.release(1000)
+            taken = super().take(limit)
+            decoding.extend(server.together for _ in taken)
+            return taken
+
+    batch = Watched([("old", ask("old"))])
+    for key, _ in made.generate(batch):
+        if key == "old":
+            batch.cancel("old")
+            batch.add("new", ask("new"))
+    assert decoding == [0, 0]
+
+
 def test_a_generator_that_is_left_stops_its_slots() -> None:
     made, server = backend(lambda *_: ["a"] * 1000)
     server.gate = threading.Semaphore(1)
