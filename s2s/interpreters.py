@@ -42,8 +42,9 @@ def _problem(python: str) -> str | None:
     if shutil.which(python) is None:
         return "there is no such program. Give the path of a virtual environment's bin/python."
     try:
+        # Modules of the current folder count, as Ray looks for them there too.
         answer = subprocess.run(
-            [python, "-c", _ASK], cwd=ROOT, capture_output=True, text=True, timeout=TIMEOUT_S, check=True
+            [python, "-c", _ASK], capture_output=True, text=True, timeout=TIMEOUT_S, check=True
         )
         found = json.loads(answer.stdout.splitlines()[-1])
     except (OSError, subprocess.SubprocessError, ValueError, IndexError) as error:

@@ -48,3 +48,12 @@ def test_a_program_that_is_not_there_or_no_python(tmp_path: Path) -> None:
 def test_versions_that_differ_and_what_is_missing_are_named(tmp_path: Path, answer: str, words: str) -> None:
     told = answer.replace("%s", sys.version.split()[0]).replace("RAY", version("ray"))
     assert re.search(words, refused(program(tmp_path / "python", f"echo '{told}'")))
+
+
+def test_it_is_asked_in_the_current_folder_where_ray_looks_for_modules_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = f'{{"python": "{sys.version.split()[0]}", "ray": "{version("ray")}", "error": "in $(pwd -P)"}}'
+    monkeypatch.chdir(tmp_path)
+    text = refused(program(tmp_path / "python", "echo " + told.replace('"', '\\"')))
+    assert f"in {tmp_path.resolve()}." in text
