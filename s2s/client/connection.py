@@ -11,13 +11,15 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import websockets
-from websockets.exceptions import InvalidHandshake, InvalidStatus, InvalidURI
+from websockets.exceptions import InvalidHandshake, InvalidProxy, InvalidStatus, InvalidURI
 
 OPEN_TIMEOUT_S = 10.0
 DEFAULT_URL = "ws://127.0.0.1:8765/v1/realtime"
 FIRST_DELAY_S, LONGEST_DELAY_S = 0.5, 15.0
 MOST_ATTEMPTS = 12
 """To connect again, in a row: some two minutes."""
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+"""No proxy leads there."""
 _SCHEMES = {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"}
 _KEY = "Give the key by --api-key, S2S_API_KEY or OPENAI_API_KEY."
 
@@ -77,6 +79,7 @@ async def _open(url: str, headers: Mapping[str, str]) -> websockets.ClientConnec
             compression=None,
             open_timeout=OPEN_TIMEOUT_S,
             close_timeout=2,
+            proxy=None if urlsplit(url).hostname in LOOPBACK else True,
         )
     except InvalidStatus as error:
         raise _refused(place, error.response.status_code) from None
@@ -90,6 +93,10 @@ async def _open(url: str, headers: Mapping[str, str]) -> websockets.ClientConnec
         raise NoConnection(
             f"No server can be reached at {place} ({reason}). "
             "Start one with `python -m s2s.run serve`, or say where it is with --url."
+        ) from None
+    except (InvalidProxy, ImportError) as error:  # SOCKS needs a package of its own
+        raise NoConnection(
+            f"The proxy that the environment names cannot be used ({error}). Unset it, or put the host into no_proxy."
         ) from None
     except (InvalidHandshake, InvalidURI, EOFError) as error:
         raise NoConnection(f"There is no WebSocket server at {place} ({error}).") from None

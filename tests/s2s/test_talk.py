@@ -194,6 +194,23 @@ def test_a_lost_connection_is_made_again_and_the_loss_told(
     assert "the server remembers nothing of what was said before" in said
 
 
+def test_a_proxy_is_not_asked_for_this_machine_and_one_that_is_none_is_told(
+    server: tuple[FakeServer, str],
+    recording: Any,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("http_proxy", "ftp://nowhere")
+    monkeypatch.setenv("https_proxy", "ftp://nowhere")
+    words = ["--wav", recording(), "--save", str(tmp_path / "out.wav")]
+    assert main(["talk", "--url", server[1], *words]) == 0
+    assert main(["talk", "--url", "ws://elsewhere.invalid", *words]) == 1
+    assert "proxy that the environment names cannot be used" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("status", [HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, None])
 def test_a_server_that_restarts_is_waited_for(
     server: tuple[FakeServer, str],
