@@ -220,7 +220,7 @@ class Supervisor:
                 elif step < 0:
                     log.info("%s has too little to do: one replica goes", stage)
                     await self.shrink(stage)
-            except (PlacementError, StageFailedError) as error:
+            except Exception as error:  # Ray's own included: the next look may go better
                 log.warning("%s is %.1f s late and cannot grow: %s", stage, load.overdue_s, error)
                 pause_s = NO_ROOM_S
 

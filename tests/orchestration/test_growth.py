@@ -68,3 +68,21 @@ async def test_a_replica_that_still_loads_when_it_is_to_go_is_not_asked_to_finis
     growing._running[name] = SimpleNamespace(loaded=None)  # type: ignore[assignment]
     await growing._drain(name)
     assert growing.ended == [name]
+
+
+async def test_growth_that_ray_hinders_is_tried_again(
+    growing: Growing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "SCALE_EVERY_S", 0.0)
+    monkeypatch.setattr(supervisor, "NO_ROOM_S", 0.0)
+    tries = []
+
+    async def grow(stage: str) -> str:
+        tries.append(stage)
+        growing._stopping = len(tries) == 2
+        raise ConnectionError("no answer of the head")
+
+    scaler = SimpleNamespace(decide=lambda *_: 1)
+    growing.grow = grow  # type: ignore[method-assign]
+    await growing._scale("stt", scaler)  # type: ignore[arg-type]
+    assert tries == ["stt", "stt"]
