@@ -120,7 +120,7 @@ class Remote:
         self.close = weakref.finalize(self, _close, self.loop, [each.client for each in self.endpoints])
         """Closes the connections; also done when this is garbage."""
 
-    def _endpoint(self, base_url: str | None, model: str | None, key: str | None) -> Endpoint:
+    def _endpoint(self, base_url: str, model: str | None, key: str | None) -> Endpoint:
         options = self._options
         limits = self._http.Limits(keepalive_expiry=KEEPALIVE_S)
         client = self._openai.AsyncOpenAI(
@@ -241,18 +241,20 @@ def _without(text: str, endpoints: list[Endpoint]) -> str:
     return text
 
 
-def _servers(
-    options: RemoteOptions, model: str | None
-) -> Iterator[tuple[str | None, str | None, str | None]]:
+def _servers(options: RemoteOptions, model: str | None) -> Iterator[tuple[str, str | None, str | None]]:
     """Address, model and key of each server."""
     keys = _keys(options.api_key_file)
     first = _key(options.api_key or (keys[0] if keys else None) or os.environ.get("OPENAI_API_KEY"))
-    yield options.base_url, model, first
-    origin = _origin(options.base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI)
+    base_url = options.base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI
+    yield base_url, model, first
     for index, text in enumerate(options.fallback, start=1):
         address, _, name = text.strip().partition(" ")
         own = _key(keys[index]) if index < len(keys) else None
-        yield address, name.strip() or model, own or (first if _origin(address) == origin else None)
+        yield (
+            address,
+            name.strip() or model,
+            own or (first if _origin(address) == _origin(base_url) else None),
+        )
 
 
 def _key(text: str | None) -> str | None:

@@ -226,6 +226,8 @@ def test_another_model_of_openai_gets_openais_key(monkeypatch: pytest.MonkeyPatc
     assert keys(options) == ["a", "a", None, None], "nor does a key go unencrypted where it went encrypted"
     monkeypatch.setitem(os.environ, "OPENAI_BASE_URL", "https://b.example/v1")
     assert keys(options) == ["a", None, None, "a"]
+    monkeypatch.setitem(os.environ, "OPENAI_BASE_URL", "")
+    assert [address for address, _, _ in _servers(RemoteOptions(), "m")] == ["https://api.openai.com/v1"]
 
 
 def test_a_key_goes_to_no_other_host_than_it_was_given_for(tmp_path: Path) -> None:
