@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import sys
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from actors.remote import BrokenOff, Endpoint, Remote, RemoteOptions
 PIECE_BYTES = 9_600
 """Sound is passed on in pieces of this size: 0.2 s at 24 kHz."""
 AUTO = "auto"
+STREAMED = 0x7FFF_0000
+"""A wav whose length was not known when it was begun states one from here on, or 0."""
 
 
 @dataclass(frozen=True)
@@ -131,14 +134,20 @@ class _Sound:
         """All that came, skipped ones included."""
         self._skip = skip_samples
         self._in_header = is_wav
+        self._left = sys.maxsize
+        """Bytes of sound that are still to come, at most: in a file, something else may follow."""
         self._rest = b""
 
     def feed(self, data: bytes) -> bytes:
-        """The whole samples of `data` that are not skipped.  Raises `BrokenOff` for a wav that is no mono int16."""
+        """The whole samples of `data` that are not skipped.  Raises `BrokenOff` for a wav that is no mono int16, and
+        for one that was not asked for."""
         self._rest += data
         if self._in_header and not self._read_header():
             return b""
-        whole = len(self._rest) // 2 * 2
+        if not self.samples and self._rest.startswith(b"RIFF"):
+            raise BrokenOff("pcm was asked for, but a wav came; set response_format to wav")
+        whole = min(len(self._rest), self._left) // 2 * 2
+        self._left -= whole
         pcm, self._rest = self._rest[:whole], self._rest[whole:]
         self.samples += whole // 2
         skipped = min(self._skip, whole // 2)
@@ -154,6 +163,7 @@ class _Sound:
             name, size = struct.unpack_from("<4sI", head, at)
             if name == b"data":
                 self._rest, self._in_header = head[at + 8 :], False
+                self._left = size if 0 < size < STREAMED else sys.maxsize
                 return True
             if name == b"fmt " and len(head) >= at + 24:
                 kind, channels, self.rate_hz, _, _, bits = struct.unpack_from("<HHIIHH", head, at + 8)

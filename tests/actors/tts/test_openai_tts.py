@@ -74,9 +74,14 @@ def test_a_wav_says_its_own_rate(server: Scripted) -> None:
         writer.setparams((1, 2, 16_000, 0, "NONE", ""))
         writer.writeframes(PCM)
     data = file.getvalue()
-    server.says(streamed([data[:5], data[5:30], data[30:]]))
+    server.says(streamed([data[:5], data[5:30], data[30:], b"LIST\4\0\0\0Ann."]))
     results = spoken(server, TtsRequest("Hello."), response_format="wav")
     assert pcm(results) == PCM and results[0].rate_hz == 16_000
+    server.says(streamed([data[:40] + b"\xff" * 4 + PCM]))
+    assert pcm(spoken(server, TtsRequest("Hello."), response_format="wav")) == PCM, "its length was not known"
+    server.says(streamed([data]))
+    (failed,) = spoken(server, TtsRequest("Hello."), retries=0)
+    assert isinstance(failed, Failed) and "a wav came" in failed.message
 
 
 def test_what_is_no_wav_of_mono_int16_fails(server: Scripted) -> None:
