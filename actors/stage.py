@@ -28,8 +28,8 @@ from actors.queue.items import decode_controls, decode_delivery, decode_request
 
 log = logging.getLogger(__name__)
 
-LLM_NICE = 15
-"""The LLM writes ahead of what is spoken: where they share cores, speech comes first."""
+NICE = {"stt": MODEL_NICE - 5, "llm": MODEL_NICE + 5}
+"""Where stages share cores: what a person says comes first, then what they hear; the LLM writes ahead of that."""
 FETCH_TIMEOUT_S = 5.0
 """Longest wait for a request that came by reference."""
 
@@ -94,7 +94,7 @@ class Stage:
 
     async def load(self) -> Loaded:
         """Make the backend, load and warm it up, in the model's thread; raises `StageError`."""
-        loop, nice = asyncio.get_running_loop(), LLM_NICE if self._stage == "llm" else MODEL_NICE
+        loop, nice = asyncio.get_running_loop(), NICE.get(self._stage, MODEL_NICE)
         thread = self._thread = ModelThread(f"{self._stage}-model", loop, nice)
         try:
             entry = registry.find(self._stage, self._backend_name)

@@ -24,8 +24,33 @@ _SOUNDS = (
     "ha",
     "haha",
 )
-_NODS = ("ok", "okay", "yeah", "yep", "yup", "right", "sure", "really", "i", "see", "got", "it")
+_NODS = (
+    "ok",
+    "okay",
+    "yes",
+    "yeah",
+    "yea",
+    "yep",
+    "yup",
+    "right",
+    "sure",
+    "really",
+    "wow",
+    "i",
+    "see",
+    "got",
+    "it",
+)
 _BACKCHANNELS = frozenset((*_SOUNDS, *_NODS))
+
+
+MORE_WORDS_MS = 96
+"""New speech over an answer before its words are looked at again."""
+SURE_LOGPROB = -0.8
+"""Mean log probability of words that are believed: what "mm-hmm" is mistaken for is less likely."""
+UNDERSTOOD_LOGPROB = -1.0
+DOUBT = 2
+"""How many times longer speech must last whose words, so far, are no reason to stop."""
 
 
 class BargeIn:
@@ -34,13 +59,17 @@ class BargeIn:
     def __init__(self, pace: Pace) -> None:
         self._barge_in_ms = pace.barge_in_ms
 
-    def by_duration(self, speech_samples: int) -> bool:
-        """Whether speech of this length, without a pause, interrupts."""
-        return to_ms(speech_samples) >= self._barge_in_ms
+    def by_duration(self, speech_samples: int, doubted: bool) -> bool:
+        """Whether speech of this length, without a pause, interrupts; `doubted`: its words so far would not."""
+        return to_ms(speech_samples) >= self._barge_in_ms * (DOUBT if doubted else 1)
 
-    def by_words(self, text: str) -> bool:
-        """Whether these words, though short, want the floor."""
-        return any(word not in _BACKCHANNELS for word in _words(text))
+    def by_words(self, text: str, logprob: float | None, whole: bool) -> bool:
+        """Whether these words, though few, want the floor: all that was said (`whole`), or its beginning.
+
+        `logprob`: mean log probability; None: not known.
+        """
+        understood = logprob is None or logprob >= (UNDERSTOOD_LOGPROB if whole else SURE_LOGPROB)
+        return understood and any(word not in _BACKCHANNELS for word in _words(text))
 
 
 def is_sound(text: str) -> bool:

@@ -15,14 +15,26 @@ STEP_MS = 400
 
 
 class Partials:
-    """Of one turn.  `heard(text, now)` is called with each interim transcript.
+    """Of one turn.  `heard(result, now)` is called with each interim transcript, also one that was rejected.
 
-    After a request that took t seconds, the next one waits until t / `share` have passed since it was made: the turn's
-    interim transcripts never take more than `share` of the time of one STT replica.
+    The first is asked for after `first_ms` of speech, each further one after `step_ms` more.  After a request that took
+    t seconds, the next one waits until t / `share` have passed since it was made: the turn's interim transcripts never
+    take more than `share` of the time of one STT replica.
     """
 
-    def __init__(self, core: Core, generation: str, heard: Callable[[str, float], None]) -> None:
+    def __init__(
+        self,
+        core: Core,
+        generation: str,
+        heard: Callable[[SttResult, float], None],
+        first_ms: int = FIRST_MS,
+        step_ms: int = STEP_MS,
+        rank: Rank = Rank.PARTIAL,
+    ) -> None:
         self._core = core
+        self._first = to_samples(first_ms)
+        self._step = to_samples(step_ms)
+        self._rank = rank
         self._generation = generation
         self._heard = heard
         self._attempt = 0
@@ -33,17 +45,17 @@ class Partials:
     def look(self, start: int, until: int, sound: Callable[[], bytes], now: float) -> None:
         """Speech that began at sample `start` has reached sample `until`: ask for its words if that is due."""
         if self._next_at is None:
-            self._next_at = start + to_samples(FIRST_MS)
+            self._next_at = start + self._first
         if self._asked is not None or until < self._next_at or now < self._not_before:
             return
         self._attempt += 1
         self._asked = now
-        self._next_at = until + to_samples(STEP_MS)
+        self._next_at = until + self._step
         input = self._core.settings.input.transcription
         language = (input.language if input is not None else None) or self._core.defaults.language
         prompt = input.prompt if input is not None else None
         request = SttRequest(sound(), language, prompt, interim=True)
-        self._core.outbox.submit(request, self._name, self._result, now, Rank.PARTIAL)
+        self._core.outbox.submit(request, self._name, self._result, now, self._rank)
 
     def stop(self) -> None:
         """The final transcript is asked for: it goes first."""
@@ -61,5 +73,5 @@ class Partials:
         asked, self._asked = self._asked, None
         assert asked is not None, "only one request is open"
         self._not_before = asked + (now - asked) / self._core.defaults.partial_share
-        if isinstance(result, SttResult) and result.rejected is None:
-            self._heard(result.text.strip(), now)
+        if isinstance(result, SttResult):
+            self._heard(result, now)

@@ -50,6 +50,11 @@ class Hearing:
         return self.result.text.strip()
 
     @property
+    def logprob(self) -> float | None:
+        """Mean log probability of the words, where STT says so."""
+        return self.result.logprob if self.result is not None else None
+
+    @property
     def language(self) -> str | None:
         """What was spoken, where STT says so."""
         return self.result.language if self.result is not None else None

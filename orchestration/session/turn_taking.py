@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from actors.messages import Rank, Result, TurnRequest, TurnResult
+from actors.messages import Rank, Result, SttResult, TurnRequest, TurnResult
 from orchestration.session.answers import Answers
 from orchestration.session.audio_buffer import AudioBuffer, to_ms, to_samples
-from orchestration.session.barge_in import BargeIn
+from orchestration.session.barge_in import MORE_WORDS_MS, BargeIn
 from orchestration.session.config import ServerVad
 from orchestration.session.core import Core
 from orchestration.session.echo import is_echo
@@ -49,6 +49,10 @@ class Turn:
     words: StableWords = field(default_factory=StableWords)
     """What the client was told of it while it was spoken."""
     partials: Partials | None = None
+    first_words: Partials | None = None
+    """Of speech over an answer: what tells an interruption from a backchannel."""
+    doubted: bool = False
+    """Whether its words, so far, are no reason to stop the answer."""
     announced: bool = False
     """Whether the client knows of it: speech over an answer first has to prove to be an interruption."""
     paused: bool = False
@@ -56,6 +60,12 @@ class Turn:
     hearing: Hearing | None = None
     ended: Ended | None = None
     """The endpoint, while a turn that is not announced waits for its words."""
+
+    def stop_partials(self) -> None:
+        """The transcript of all that was said is asked for: it goes first."""
+        for each in (self.partials, self.first_words):
+            if each is not None:
+                each.stop()
 
 
 class TurnTaking:
@@ -122,8 +132,12 @@ class TurnTaking:
             )
         if turn.announced:
             return
+        if turn.first_words is not None and not self._core.echoes:
+            turn.first_words.look(
+                turn.run_start, frame.end, lambda: self._buffer.read(turn.audio_start, frame.end), now
+            )
         if not self._overlaps(now) or (
-            not self._core.echoes and self._barge_in.by_duration(frame.end - turn.run_start)
+            not self._core.echoes and self._barge_in.by_duration(frame.end - turn.run_start, turn.doubted)
         ):
             self._announce(turn, now)
 
@@ -152,10 +166,20 @@ class TurnTaking:
         turn.record.speech_start = now
         if self._core.defaults.partial_share and self._core.defaults.hears == "transcript":
             turn.partials = Partials(
-                self._core, f"partial-{turn.number}", lambda text, at: self._partial(turn, text, at)
+                self._core, f"partial-{turn.number}", lambda result, at: self._partial(turn, result, at)
             )
         turn.over_answer = self._overlaps(now)
         if turn.over_answer:
+            first_ms = self._core.defaults.pace.first_words_ms
+            if turn.partials is not None and first_ms:
+                turn.first_words = Partials(
+                    self._core,
+                    f"first-words-{turn.number}",
+                    lambda result, at: self._first_words(turn, result, at),
+                    first_ms,
+                    MORE_WORDS_MS,
+                    Rank.CONFIRMED,
+                )
             self._hold(True, now)
         else:
             self._announce(turn, now)
@@ -186,17 +210,36 @@ class TurnTaking:
         live = transcription is not None and transcription.delay is not None
         return live or settings.realtime is None
 
-    def _partial(self, turn: Turn, text: str, now: float) -> None:
+    def _first_words(self, turn: Turn, result: SttResult, now: float) -> None:
+        """What was said over an answer, a moment after it began."""
+        text = result.text.strip()
+        wanted = (
+            result.rejected is None
+            and self._barge_in.by_words(text, result.logprob, whole=False)
+            and not is_echo(text, self._answers.output.said(now))
+        )
+        turn.doubted = not wanted
+        if wanted:
+            self._announce(turn, now)
+
+    def _partial(self, turn: Turn, result: SttResult, now: float) -> None:
+        if result.rejected is not None:
+            return
+        text = result.text.strip()
         if turn.announced:
             delta = turn.words.grow(text)
             if delta:
                 event = InputAudioTranscriptionDelta(item_id=turn.item_id, content_index=0, delta=delta)
                 self._core.outbox.send(event)
-        elif self._barge_in.by_words(text) and not is_echo(text, self._answers.output.said(now)):
+        elif self._barge_in.by_words(text, result.logprob, whole=False) and not is_echo(
+            text, self._answers.output.said(now)
+        ):
             self._announce(turn, now)
 
     def _announce(self, turn: Turn, now: float) -> None:
         turn.announced = True
+        if turn.first_words is not None:
+            turn.first_words.stop()
         turn.record.item_id = turn.item_id
         self._core.timeline.add(turn.record)
         started = InputAudioBufferSpeechStarted(audio_start_ms=to_ms(turn.audio_start), item_id=turn.item_id)
@@ -210,8 +253,7 @@ class TurnTaking:
         turn = self.turn
         assert turn is not None, "only a turn can pause"
         turn.paused = True
-        if turn.partials is not None:
-            turn.partials.stop()
+        turn.stop_partials()
         turn.record.pause_seen = now
         turn.record.last_speech = now - to_ms(position - at) / 1000
         if turn.announced and self._core.defaults.speculation == "off":
@@ -245,8 +287,7 @@ class TurnTaking:
 
     def _drop_attempt(self, turn: Turn) -> None:
         self._core.outbox.cancel(f"endpoint-{self._questions}")
-        if turn.partials is not None:
-            turn.partials.stop()
+        turn.stop_partials()
         if turn.hearing is not None:
             turn.hearing.cancel()
             turn.hearing = None
@@ -267,7 +308,9 @@ class TurnTaking:
 
     def _weigh(self, turn: Turn, hearing: Hearing, now: float) -> None:
         """Do the words of speech over an answer want the floor?  Any words do once the answer is over."""
-        wanted = self._barge_in.by_words(hearing.text) or (hearing.text != "" and not self._overlaps(now))
+        wanted = self._barge_in.by_words(hearing.text, hearing.logprob, whole=True) or (
+            hearing.text != "" and not self._overlaps(now)
+        )
         if wanted and not turn.announced:
             self._announce(turn, now)
         self._hold(False, now)

@@ -197,13 +197,14 @@ class Storyteller:
         raise ServerUnfit(f"{STORY_TRIES} stories were too short to be interrupted.")
 
     async def _begin(self) -> None:
+        """A story from the beginning: what was said before does not count."""
         client = self._client
         await asyncio.sleep(client.left_s + GAP_S)
         mark = client.mark
         text = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": STORY[1]}]}
-        await client.send("conversation.item.create", item=text)
         await client.send(
-            "response.create", response={"instructions": STORY[0], "max_output_tokens": STORY_TOKENS}
+            "response.create",
+            response={"input": [text], "instructions": STORY[0], "max_output_tokens": STORY_TOKENS},
         )
         created = await client.event("response.created", since=mark)
         self._response = created["response"]["id"]

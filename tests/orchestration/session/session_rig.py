@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from actors.messages import (
@@ -48,9 +49,13 @@ class Rig:
         defaults: SessionDefaults | None = None,
         auto: tuple[str, ...] = ("vad", "turn", "stt", "llm", "tts"),
         start: bool = True,
+        first_words: bool = False,
     ) -> None:
         self.now = 100.0
-        self.session = Session("sess_test", defaults or SessionDefaults(speculation="off"), self.now)
+        defaults = defaults or SessionDefaults(speculation="off")
+        if not first_words:
+            defaults = replace(defaults, pace=replace(defaults.pace, first_words_ms=0))
+        self.session = Session("sess_test", defaults, self.now)
         self.auto = set(auto)
         self.events: list[Any] = []
         self.effects: list[Effect] = []

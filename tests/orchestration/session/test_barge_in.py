@@ -16,9 +16,9 @@ LONG = "This is a long answer that goes on and on for quite some time, as you ca
 ALL = ("vad", "turn", "stt", "llm", "tts")
 
 
-def answering(auto: tuple[str, ...] = ALL, **options: Any) -> Rig:
+def answering(auto: tuple[str, ...] = ALL, first_words: bool = False, **options: Any) -> Rig:
     """A session that has begun to say `LONG` (4 s) some 200 ms ago."""
-    rig = Rig(SessionDefaults(speculation="off", **options))
+    rig = Rig(SessionDefaults(speculation="off", **options), first_words=first_words)
     rig.replies.append(LONG)
     rig.transcripts.append("Hello.")
     rig.hear(1000)
@@ -139,6 +139,62 @@ def test_how_long_speech_must_last_is_one_setting(barge_in_ms: int, speech_ms: i
     assert rig.events == []
     rig.hear(speech_ms - barge_in_ms + 50)
     assert rig.types()[0] == "input_audio_buffer.speech_started"
+
+
+# Its first words
+
+
+def test_first_words_that_want_the_floor_interrupt_before_speech_has_lasted() -> None:
+    rig = answering(first_words=True)
+    rig.transcripts.append(SttResult("Stop", logprob=-0.4))
+    rig.hear(350)
+    assert rig.types()[0] == "input_audio_buffer.speech_started"
+    assert len(heard_of_answer(rig)) < len(LONG) / 2
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        SttResult("Yeah.", logprob=-0.4),
+        SttResult("Mayhem", logprob=-1.2),
+        SttResult("", rejected="no_speech"),
+        SttResult("This is a", logprob=-0.2),
+    ],
+    ids=["backchannel", "hardly understood", "no words", "the machine's own"],
+)
+def test_first_words_that_are_no_reason_to_stop_must_last_twice_as_long(said: SttResult) -> None:
+    rig = answering(first_words=True)
+    rig.transcripts.extend([said] * 9)
+    rig.hear(850)
+    assert rig.events == []
+    rig.hear(150)
+    assert rig.types()[0] == "input_audio_buffer.speech_started"
+
+
+def test_a_burst_that_was_hardly_understood_is_no_interruption() -> None:
+    rig = answering()
+    rig.transcripts.append(SttResult("Em", logprob=-1.2))
+    rig.hear(300)
+    rig.quiet(700)
+    assert rig.events == []
+
+
+def test_words_that_become_clear_interrupt_then() -> None:
+    rig = answering(first_words=True)
+    rig.transcripts.extend([SttResult("Hm", logprob=-1.2), SttResult("Hold on", logprob=-0.5)])
+    rig.hear(300)
+    assert rig.events == []
+    rig.hear(100)
+    assert rig.types()[0] == "input_audio_buffer.speech_started"
+
+
+def test_where_stt_says_nothing_in_time_speech_that_lasts_interrupts() -> None:
+    rig = answering(auto=("vad", "turn", "llm", "tts"), first_words=True)
+    rig.hear(430)
+    assert rig.events == []
+    rig.hear(70)
+    assert rig.types()[0] == "input_audio_buffer.speech_started"
+    assert any(generation.startswith("first-words-") for generation in rig.cancelled)
 
 
 # An answer that was cut for nothing

@@ -279,7 +279,7 @@ def test_a_yeah_counts_once_the_answer_is_over() -> None:
 def test_speech_over_an_answer_that_ends_at_once_is_still_asked_for_its_words() -> None:
     for said, kinds in (("Stop!", 2), ("mm-hmm", 0)):
         rig = Rig()
-        rig.update(audio={"input": {"turn_detection": {"type": "server_vad", "silence_duration_ms": 60}}})
+        rig.update(audio={"input": {"turn_detection": {"type": "server_vad", "silence_duration_ms": 30}}})
         rig.replies.append("This is a long answer that goes on and on for quite some time, as you can hear.")
         rig.hear(1000)
         rig.quiet(100)
