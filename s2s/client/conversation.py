@@ -266,9 +266,13 @@ class Conversation:
             self._calls.add(item["call_id"])
             self.lines.note(f"{item['name']}({item['arguments']})")
             self._effects.append(Call(item["call_id"], item["name"], item["arguments"]))
-        self.player.finish(item["id"])
-        line = self.lines.find(item["id"])
-        if line is not None:
+        self._finish(item["id"], now)
+
+    def _finish(self, item_id: str, now: float) -> None:
+        """No more will come of the item."""
+        self.player.finish(item_id)
+        line = self.lines.find(item_id)
+        if line is not None and not line.spoken:
             line.spoken, line.since = True, now
 
     def _response_done(self, event: Json, now: float) -> None:
@@ -281,6 +285,9 @@ class Conversation:
             self.lines.note(
                 f"the answer failed: {error.get('message') or error.get('code') or 'no reason given'}"
             )
+        for item in response.get("output", ()):
+            if item["type"] == "message":  # some servers end no item, only the response
+                self._finish(item["id"], now)
         kinds = [item["type"] for item in response.get("output", ())]
         if response["status"] == "completed":
             self.answers += "message" in kinds

@@ -180,7 +180,7 @@ class Program:
         writing = asyncio.create_task(self._write(socket))
         try:
             async for message in socket:
-                self._receive(json.loads(message))
+                self._read(message)
         except websockets.ConnectionClosed:
             pass
         finally:
@@ -194,6 +194,15 @@ class Program:
                 await socket.send(await self._outbox.get())
         except websockets.ConnectionClosed:
             return  # the reader says why
+
+    def _read(self, message: str | bytes) -> None:
+        """One message; a server that sends what is no Realtime event is told on, and the talk goes on."""
+        try:
+            self._receive(json.loads(message))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            self._terminal.say(
+                f"the server sent what is no Realtime event ({type(error).__name__}: {error}): {str(message)[:80]}"
+            )
 
     def _receive(self, event: dict[str, Any]) -> None:
         self._conversation.receive(event, time.monotonic())

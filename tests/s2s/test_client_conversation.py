@@ -265,6 +265,17 @@ def test_the_latency_of_a_turn_is_not_that_of_an_answer_before_it() -> None:
     assert len(scene.conversation.latencies_s) == 1
 
 
+def test_where_the_server_ends_only_the_response_its_answer_is_over_too(scene: Scene) -> None:
+    scene.connect()
+    scene.turn()
+    scene.answer(0.5)
+    item = {"type": "message", "id": "agent-1", "status": "completed"}
+    scene.server("response.done", response={"id": "resp-1", "status": "completed", "output": [item]})
+    scene.live(TRANSCRIPT_PATIENCE_S + 1)
+    assert not scene.player.plays(scene.now)
+    assert any("Two is two." in line for line in scene.lines())
+
+
 def test_lines_keep_their_order_and_a_transcript_that_never_comes_holds_them_up_for_a_while(
     scene: Scene,
 ) -> None:
