@@ -44,6 +44,8 @@ class Program:
                 stdout=said,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                # A background job of a shell ignores Ctrl-C, and so does what it starts.
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
             )
 
     @property
