@@ -164,6 +164,7 @@ class _Program:
             stdout=subprocess.PIPE,
             text=True,
             start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored in a background job
         )
 
     def until(self, words: str) -> str:
