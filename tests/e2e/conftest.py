@@ -32,7 +32,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         return
     errors = tmp_path_factory.mktemp("server") / "stderr"
     command = [sys.executable, "-m", "s2s.run", "serve", "--port", "0", "--drain_s", "5"]
-    command += ["--instructions", TALKATIVE]
+    command += ["--instructions", TALKATIVE, "--llm_temperature", "0"]
     with (
         errors.open("wb") as file,
         subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=file, text=True) as process,

@@ -207,7 +207,7 @@ async def test_an_answer_that_is_cancelled_ends_clean_and_the_next_is_whole(
     closing = SPOKEN_ANSWER[4:]
     assert order(answer_of(events), closing) == closing
     await write(connection, "Say hello.")
-    await connection.response.create()
+    await connection.response.create(response={"instructions": "Answer in one short sentence."})
     events = await until(connection, "response.done")
     assert {event.response_id for event in events if hasattr(event, "response_id")} == {
         events[-1].response.id

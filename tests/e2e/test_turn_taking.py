@@ -17,7 +17,7 @@ from s2s.bench.turn_trials import detection
 pytestmark = pytest.mark.e2e
 
 LONG_ANSWERS = "You are a storyteller. You tell long stories in many plain sentences."
-LONG_ANSWER_TOKENS = 120
+LONG_ANSWER_TOKENS = 80
 LEFT_S = 0.8
 """An answer with less to play is over before an interruption is one."""
 WORDS_BESIDE = 2

@@ -64,6 +64,7 @@ def test_nothing_more_is_told_when_all_was() -> None:
     [
         ("the weather is fine to day", "Well. The weather is fine today, and", True),
         ("whether is fine today and", "Well. The weather is fine today, and", True),
+        ("what is the", "It is a tale of what the sea is to the sailor, and", False),
         ("is fine", "Well. The weather is fine today, and", False),
         ("stop the weather please I have heard it", "Well. The weather is fine today, and", False),
         ("anything at all", "", False),
