@@ -29,8 +29,8 @@ class Waits:
 
 WAITS = {
     "high": Waits(256, 2_000, 0.4),
-    "auto": Waits(352, 4_000, 0.5),
-    "medium": Waits(352, 4_000, 0.5),
+    "auto": Waits(384, 4_000, 0.5),
+    "medium": Waits(384, 4_000, 0.5),
     "low": Waits(640, 8_000, 0.7),
 }
 
