@@ -186,3 +186,15 @@ def test_an_english_only_vocabulary_has_no_language_in_its_prompt() -> None:
 
     english = dataclasses.replace(VOCABULARY, languages={}, tasks={})
     assert english.prompt("en", "transcribe", None) == [SOT, VOCABULARY.no_timestamps]
+
+
+@pytest.mark.long
+def test_warm_up_compiles_all_that_an_utterance_needs() -> None:
+    import torch._dynamo
+
+    whisper = backend(WhisperOptions(compile_mode="default", gen={"max_new_tokens": 8}))
+    whisper.warmup()
+    compiled = torch._dynamo.utils.counters["stats"]["unique_graphs"]
+    assert compiled > 0
+    run(whisper.transcribe, [request(2, language="en"), request(4, language="en")])
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == compiled
