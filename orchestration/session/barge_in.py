@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 
+from actors.messages import Rank
 from orchestration.session.audio_buffer import to_ms
 from orchestration.session.config import Pace
+from orchestration.session.partials import Rhythm
 
 _SOUNDS = (
     "mm",
@@ -44,11 +46,13 @@ _NODS = (
 _BACKCHANNELS = frozenset((*_SOUNDS, *_NODS))
 
 
-MORE_WORDS_MS = 96
-"""New speech over an answer before its words are looked at again."""
+FIRST_WORDS = Rhythm(first_ms=224, step_ms=96, rank=Rank.CONFIRMED, share=1.0)
+"""When speech over an answer is looked at: of 224 ms a first word is known, more often than not."""
 SURE_LOGPROB = -0.8
-"""Mean log probability of words that are believed: what "mm-hmm" is mistaken for is less likely."""
+"""Mean log probability from which the beginning of what is said is believed: what "mm-hmm" is mistaken for is less
+likely."""
 UNDERSTOOD_LOGPROB = -1.0
+"""The same for all that was said."""
 DOUBT = 2
 """How many times longer speech must last whose words, so far, are no reason to stop."""
 

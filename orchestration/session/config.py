@@ -198,8 +198,6 @@ class Pace:
     barge_in_ms: int = 450
     """Speech in a row that interrupts an answer, twice as long where its first words are no reason to stop; shorter
     speech does so when its words are no backchannel.  This is the trade-off between speed and false cuts."""
-    first_words_ms: int = 224
-    """Speech over an answer whose first words are looked at, more often than not a whole one; 0: never."""
 
 
 Speculation = Literal["off", "stt", "llm", "tts"]

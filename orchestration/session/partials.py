@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from actors.messages import Rank, Result, SttRequest, SttResult
 from orchestration.session.audio_buffer import to_samples
 from orchestration.session.core import Core
 
-FIRST_MS = 600
-"""Speech before the first request: of less, nothing is stable."""
-STEP_MS = 400
-"""New sound before the next one."""
+
+@dataclass(frozen=True)
+class Rhythm:
+    """How often interim transcripts are asked for."""
+
+    first_ms: int = 600
+    """Speech before the first request: of less, nothing is stable."""
+    step_ms: int = 400
+    """New sound before the next one."""
+    rank: Rank = Rank.PARTIAL
+    share: float | None = None
+    """Of the time of one STT replica, at most; None: what the server allows."""
 
 
 class Partials:
     """Of one turn.  `heard(result, now)` is called with each interim transcript, also one that was rejected.
 
-    The first is asked for after `first_ms` of speech, each further one after `step_ms` more.  After a request that took
-    t seconds, the next one waits until t / `share` have passed since it was made: the turn's interim transcripts never
-    take more than `share` of the time of one STT replica.
+    After a request that took t seconds, the next one waits until t / `share` have passed since it was made: the turn's
+    interim transcripts never take more than `share` of the time of one STT replica.
     """
 
     def __init__(
@@ -27,14 +35,11 @@ class Partials:
         core: Core,
         generation: str,
         heard: Callable[[SttResult, float], None],
-        first_ms: int = FIRST_MS,
-        step_ms: int = STEP_MS,
-        rank: Rank = Rank.PARTIAL,
+        rhythm: Rhythm = Rhythm(),
     ) -> None:
         self._core = core
-        self._first = to_samples(first_ms)
-        self._step = to_samples(step_ms)
-        self._rank = rank
+        self._rhythm = rhythm
+        self._share = rhythm.share or core.defaults.partial_share
         self._generation = generation
         self._heard = heard
         self._attempt = 0
@@ -45,17 +50,17 @@ class Partials:
     def look(self, start: int, until: int, sound: Callable[[], bytes], now: float) -> None:
         """Speech that began at sample `start` has reached sample `until`: ask for its words if that is due."""
         if self._next_at is None:
-            self._next_at = start + self._first
+            self._next_at = start + to_samples(self._rhythm.first_ms)
         if self._asked is not None or until < self._next_at or now < self._not_before:
             return
         self._attempt += 1
         self._asked = now
-        self._next_at = until + self._step
+        self._next_at = until + to_samples(self._rhythm.step_ms)
         input = self._core.settings.input.transcription
         language = (input.language if input is not None else None) or self._core.defaults.language
         prompt = input.prompt if input is not None else None
         request = SttRequest(sound(), language, prompt, interim=True)
-        self._core.outbox.submit(request, self._name, self._result, now, self._rank)
+        self._core.outbox.submit(request, self._name, self._result, now, self._rhythm.rank)
 
     def stop(self) -> None:
         """The final transcript is asked for: it goes first."""
@@ -72,6 +77,6 @@ class Partials:
             return
         asked, self._asked = self._asked, None
         assert asked is not None, "only one request is open"
-        self._not_before = asked + (now - asked) / self._core.defaults.partial_share
+        self._not_before = asked + (now - asked) / self._share
         if isinstance(result, SttResult):
             self._heard(result, now)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from actors.messages import Rank, Result, SttResult, TurnRequest, TurnResult
 from orchestration.session.answers import Answers
 from orchestration.session.audio_buffer import AudioBuffer, to_ms, to_samples
-from orchestration.session.barge_in import MORE_WORDS_MS, BargeIn
+from orchestration.session.barge_in import FIRST_WORDS, BargeIn
 from orchestration.session.config import ServerVad
 from orchestration.session.core import Core
 from orchestration.session.echo import is_echo
@@ -170,15 +170,12 @@ class TurnTaking:
             )
         turn.over_answer = self._overlaps(now)
         if turn.over_answer:
-            first_ms = self._core.defaults.pace.first_words_ms
-            if turn.partials is not None and first_ms:
+            if turn.partials is not None:
                 turn.first_words = Partials(
                     self._core,
                     f"first-words-{turn.number}",
                     lambda result, at: self._first_words(turn, result, at),
-                    first_ms,
-                    MORE_WORDS_MS,
-                    Rank.CONFIRMED,
+                    FIRST_WORDS,
                 )
             self._hold(True, now)
         else:
@@ -212,29 +209,21 @@ class TurnTaking:
 
     def _first_words(self, turn: Turn, result: SttResult, now: float) -> None:
         """What was said over an answer, a moment after it began."""
-        text = result.text.strip()
         wanted = (
             result.rejected is None
-            and self._barge_in.by_words(text, result.logprob, whole=False)
-            and not is_echo(text, self._answers.output.said(now))
+            and self._barge_in.by_words(result.text, result.logprob, whole=False)
+            and not is_echo(result.text, self._answers.output.said(now))
         )
         turn.doubted = not wanted
         if wanted:
             self._announce(turn, now)
 
     def _partial(self, turn: Turn, result: SttResult, now: float) -> None:
-        if result.rejected is not None:
-            return
-        text = result.text.strip()
-        if turn.announced:
-            delta = turn.words.grow(text)
-            if delta:
-                event = InputAudioTranscriptionDelta(item_id=turn.item_id, content_index=0, delta=delta)
-                self._core.outbox.send(event)
-        elif self._barge_in.by_words(text, result.logprob, whole=False) and not is_echo(
-            text, self._answers.output.said(now)
-        ):
-            self._announce(turn, now)
+        if not turn.announced:
+            self._first_words(turn, result, now)
+        elif result.rejected is None and (delta := turn.words.grow(result.text.strip())):
+            event = InputAudioTranscriptionDelta(item_id=turn.item_id, content_index=0, delta=delta)
+            self._core.outbox.send(event)
 
     def _announce(self, turn: Turn, now: float) -> None:
         turn.announced = True

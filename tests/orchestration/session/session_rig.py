@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from actors.messages import (
@@ -52,10 +51,9 @@ class Rig:
         first_words: bool = False,
     ) -> None:
         self.now = 100.0
-        defaults = defaults or SessionDefaults(speculation="off")
-        if not first_words:
-            defaults = replace(defaults, pace=replace(defaults.pace, first_words_ms=0))
-        self.session = Session("sess_test", defaults, self.now)
+        self.session = Session("sess_test", defaults or SessionDefaults(speculation="off"), self.now)
+        self.first_words = first_words
+        """Whether STT is quick enough to tell the first words of speech over an answer."""
         self.auto = set(auto)
         self.events: list[Any] = []
         self.effects: list[Effect] = []
@@ -145,7 +143,8 @@ class Rig:
                 case Close(reason):
                     self.closed = reason
         for submit in waiting:
-            if submit.request.stage in self.auto and submit.work in self.open:
+            slow = submit.generation.startswith("first-words-") and not self.first_words
+            if submit.request.stage in self.auto and submit.work in self.open and not slow:
                 self.finish(submit)
 
     def waiting(self, stage: str) -> list[Submit]:

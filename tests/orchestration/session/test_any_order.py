@@ -49,7 +49,7 @@ class AnyOrder(RuleBasedStateMachine):
         self.scripts: dict[int, list[Result]] = {}
         self.stale: list[Submit] = []
         self.over = False
-        self.rig = Rig(defaults, auto=(), start=False, first_words=True)
+        self.rig = Rig(defaults, auto=(), start=False)
         self.do(self.rig.session.start(self.rig.now))
 
     def do(self, effects: list[Any]) -> None:

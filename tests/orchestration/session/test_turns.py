@@ -10,6 +10,7 @@ from orchestration.session import events as ev
 from orchestration.session.config import Pace, SemanticVad, ServerVad, SessionDefaults
 from orchestration.session.turns import endpointing
 from orchestration.session.turns.base import Ended, Paused, Resumed, Signal, Started
+from orchestration.session.turns.semantic import WAITS
 from orchestration.session.vad_feed import Frame
 
 
@@ -82,17 +83,18 @@ def semantic(probability: float | None, eagerness: str = "auto", speculation: st
 
 
 def ends_after_ms(rig: Rig) -> int:
+    """How much silence ends the turn."""
     rig.hear(992)
     for ms in range(0, 10_000, 32):
         rig.hear(32, False, chunk_ms=32)
         if rig.of(ev.InputAudioBufferSpeechStopped):
-            return ms
+            return ms + 32
     return 10_000
 
 
 def test_a_complete_turn_ends_soon_and_an_incomplete_one_late() -> None:
     assert ends_after_ms(semantic(0.9, "high")) < 300
-    assert 320 < ends_after_ms(semantic(0.9)) < 400
+    assert ends_after_ms(semantic(0.9)) == WAITS["auto"].complete_ms
     assert 600 < ends_after_ms(semantic(0.9, "low")) < 700
     assert 1900 < ends_after_ms(semantic(0.1, "high")) < 2100
     assert 3900 < ends_after_ms(semantic(0.1)) < 4100
