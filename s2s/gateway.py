@@ -16,7 +16,7 @@ import ray
 
 from actors.queue.core import Figures, QueueOptions
 from actors.queue.link import Replica, StageLink
-from actors.registry import find
+from actors.registry import NONE, find
 from actors.remote import RemoteOptions
 from orchestration.session.config import Limits, Pace, SessionDefaults, Transcription
 from orchestration.session.events import ClientEvent, ServerEvent
@@ -220,7 +220,7 @@ def gateway_options(config: Config) -> GatewayOptions:
         names_language=session.enable_lang_prompt,
         language_voices=session.language_voices,
         voice_languages=unloaded(config, "tts").capabilities.languages,
-        hears="audio" if config.stt.backend == "none" else "transcript",
+        hears="audio" if config.stt.backend == NONE else "transcript",
         speculation=session.speculation,  # type: ignore[arg-type]
         resume_answers=session.resume_answers,
         partial_share=session.partial_share,

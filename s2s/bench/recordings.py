@@ -6,7 +6,7 @@ Where speech begins and ends is measured: Silero finds it to a frame of 32 ms, a
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -30,6 +30,7 @@ AFTER_VAD_MS = 160
 LONGEST_OWN_PAUSE_MS = 200
 """None that could be an endpoint."""
 VAD_FRAME_MS = 32
+PAUSE_TRIES = 4
 NOISES = ("white", "pink", "brown", "hum", "clicks", "gusts")
 
 
@@ -129,20 +130,24 @@ def with_pause(measure: Measure, recording: Recording, pause_ms: int) -> Recordi
     """`recording` with its one pause made `pause_ms` long, as VAD sees it; None where it has none, or several."""
     if sum(pause > LONGEST_OWN_PAUSE_MS for pause in recording.pauses_ms) > 1:
         return None
+    place = _pause(measure, recording)
+    if place is None:
+        return None
+    before, after = recording.pcm[: place[0]], recording.pcm[place[1] :]
     silence_ms = pause_ms
-    for _ in range(4):
-        made = _with_silence(measure, recording, silence_ms)
-        if made is None:
-            return None
-        seen_ms = max(measure.recording(made.name, made.pcm).pauses_ms, default=0)
+    for _ in range(PAUSE_TRIES):
+        silence = np.zeros(RATE_HZ * silence_ms // 1000, np.int16)
+        pcm = np.concatenate([before, silence, after])
+        made = measure.recording(f"{recording.name}+{pause_ms}ms", pcm)
+        seen_ms = max(made.pauses_ms, default=0)
         if abs(seen_ms - pause_ms) <= VAD_FRAME_MS:
-            return replace(made, name=f"{recording.name}+{pause_ms}ms")
+            return made
         silence_ms = max(0, silence_ms + pause_ms - seen_ms)
     return None
 
 
-def _with_silence(measure: Measure, recording: Recording, silence_ms: int) -> Recording | None:
-    """`recording` with `silence_ms` of silence where it is quiet for longest; None where VAD sees no pause."""
+def _pause(measure: Measure, recording: Recording) -> tuple[int, int] | None:
+    """Where `recording` is quiet for longest; None where VAD sees no pause."""
     spoken = [probability >= SPEECH for probability in measure.probabilities(recording.pcm)]
     best, at, longest = None, 0, 3
     for is_speech, length in _runs(spoken):
@@ -152,11 +157,7 @@ def _with_silence(measure: Measure, recording: Recording, silence_ms: int) -> Re
         at += length
     if best is None:
         return None
-    before, after = _quiet(recording.pcm, _sample(best), _sample(best + longest))
-    silence = np.zeros(RATE_HZ * silence_ms // 1000, np.int16)
-    pcm = np.concatenate([recording.pcm[:before], silence, recording.pcm[after:]])
-    moved = len(pcm) - len(recording.pcm)
-    return replace(recording, pcm=pcm, end=recording.end + moved)
+    return _quiet(recording.pcm, _sample(best), _sample(best + longest))
 
 
 def _quiet(pcm: Pcm16, start: int, stop: int) -> tuple[int, int]:
