@@ -26,8 +26,7 @@ def weight_bytes(model_name: str) -> int:
     """Size of the weights on disk, which is their size in memory; 0: not here."""
     from actors import assets
 
-    asset = assets.find(model_name)
-    path = assets.present(asset) if asset is not None else Path(model_name).expanduser()
+    path = assets.here(model_name)
     if path is None or not path.is_dir():
         return 0
     return sum(file.stat().st_size for pattern in ("*.safetensors", "*.npz") for file in path.glob(pattern))

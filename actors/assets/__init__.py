@@ -3,7 +3,7 @@
 from actors.assets.asset import Asset, AssetError
 from actors.assets.catalogue import CATALOGUE
 from actors.assets.speech import QUESTION_TEXT, Sample, question, samples
-from actors.assets.store import Status, cache_folder, find, present, pull, resolve, status
+from actors.assets.store import Status, cache_folder, find, here, present, pull, resolve, status
 
 __all__ = [
     "CATALOGUE",
@@ -14,6 +14,7 @@ __all__ = [
     "Status",
     "cache_folder",
     "find",
+    "here",
     "present",
     "pull",
     "question",

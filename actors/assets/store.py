@@ -80,6 +80,13 @@ def find(name: str) -> Asset | None:
     return next((asset for asset in CATALOGUE.values() if name in asset.aliases), None)
 
 
+def here(name: str) -> Path | None:
+    """The file or folder that a model name means, where it is on this machine; nothing is fetched."""
+    asset = find(name)
+    path = present(asset) if asset is not None else Path(name).expanduser()
+    return path if path is not None and path.exists() else None
+
+
 def _is_hub_id(text: str) -> bool:
     owner, slash, name = text.partition("/")
     return bool(slash and owner and name) and "/" not in name and not text.startswith((".", "~", "/"))

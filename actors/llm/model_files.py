@@ -7,10 +7,9 @@ from pathlib import Path
 
 def local_path(name: str) -> Path | None:
     """Where the model lies, if it is on this machine."""
-    from actors.assets.store import find, present
+    from actors.assets import here
 
-    asset = find(name)
-    path = present(asset) if asset is not None else Path(name).expanduser()
+    path = here(name)
     return path if path is not None and path.is_file() else None
 
 

@@ -6,7 +6,6 @@ import json
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from actors.backend import Batch, Capabilities, Key
@@ -168,8 +167,10 @@ class Transformers:
 
     def memory_bytes(self, dtype: str) -> int:
         """Weights, keys and values of the batch and of kept prompts, and work space; 0 while not on this machine."""
-        folder = _local_folder(self._options.model_name)
-        if folder is None:
+        from actors.assets import here
+
+        folder = here(self._options.model_name)
+        if folder is None or not (folder / "config.json").is_file():
             return 0
         config: dict[str, Any] = json.loads((folder / "config.json").read_text())
         number_bytes = dtype_bytes("float32" if dtype == "auto" else dtype)
@@ -239,12 +240,3 @@ class Transformers:
                 answer.fitted.cut,
             )
         return answer
-
-
-def _local_folder(name: str) -> Path | None:
-    """Where the model lies, if it is on this machine."""
-    from actors.assets.store import find, present
-
-    asset = find(name)
-    path = present(asset) if asset is not None else Path(name).expanduser()
-    return path if path is not None and (path / "config.json").is_file() else None

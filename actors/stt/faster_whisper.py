@@ -94,8 +94,7 @@ class FasterWhisper:
         """The file's size and work space; 0 while the file is not on this machine."""
         from actors import assets
 
-        asset = assets.find(_repository(self._options.model_name))
-        folder = assets.present(asset) if asset is not None else Path(self._options.model_name).expanduser()
+        folder = assets.here(_repository(self._options.model_name))
         file = folder / "model.bin" if folder is not None else None
         return file.stat().st_size + WORK_BYTES if file is not None and file.is_file() else 0
 
