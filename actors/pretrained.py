@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -58,16 +60,36 @@ def bfloat16_dtype(device: str, asked: str) -> str:
         return asked
 
 
-def memory_bytes(model_name: str, dtype: str, published: Mapping[str, float]) -> int:
-    """Weights in `dtype` and work of a checkpoint; 0: unknown.
+def memory_bytes(
+    model_name: str, dtype: str, published: Mapping[str, float], work_bytes: int = WORK_BYTES
+) -> int:
+    """Weights in `dtype` (auto: 4 bytes a number) and work of a checkpoint; 0: unknown.
 
-    `published`: how many numbers a checkpoint has whose name holds the key, used where it is not on this machine.
+    `published`: see `named`; used where no safetensors of it are on this machine.
     """
-    from actors.stt.checkpoint import parameters
-
-    count = parameters(model_name, published)
+    count = _counted(model_name) or named(model_name, published)
     each = 4 if dtype == "auto" else torch_device.dtype_bytes(dtype)
-    return int(count * each) + WORK_BYTES if count else 0
+    return int(count * each) + work_bytes if count else 0
+
+
+def named(model_name: str, published: Mapping[str, float]) -> float:
+    """How many numbers a checkpoint holds by its name: `published` has them by what the name holds.  0: unknown."""
+    return next((count for name, count in published.items() if name in model_name), 0.0)
+
+
+def _counted(model_name: str) -> int:
+    """How many numbers the checkpoint's safetensors hold; 0: none are on this machine."""
+    from actors import assets
+
+    folder = assets.here(model_name)
+    return sum(map(_safetensors_numbers, folder.glob("*.safetensors"))) if folder is not None else 0
+
+
+def _safetensors_numbers(path: Path) -> int:
+    with path.open("rb") as file:
+        (length,) = struct.unpack("<Q", file.read(8))
+        header = json.loads(file.read(length))
+    return sum(math.prod(entry["shape"]) for name, entry in header.items() if name != "__metadata__")
 
 
 def stopping(rows: Sequence[Callable[[], bool]], limits: Sequence[int]) -> Any:

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from actors import torch_device
+from actors import pretrained, torch_device
 from actors.backend import Capabilities
 from actors.batch import Batch, Key
 from actors.messages import STT_RATE_HZ, Failed, SttRequest, SttResult, Word
-from actors.stt import checkpoint
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -20,11 +19,13 @@ if TYPE_CHECKING:
     from actors.stt.utterance import Utterance, Window
     from actors.stt.vocabulary import Vocabulary
 
+KINDS = {"whisper": "WhisperForConditionalGeneration"}
 POSITION_SAMPLES = STT_RATE_HZ // 50
 """One encoder position: 20 ms."""
 INT16_SCALE = 32_768.0
 TOKENS_PER_S = 16
 SPARE_TOKENS = 16
+PUBLISHED = {"tiny": 39e6, "base": 74e6, "small": 244e6, "medium": 769e6, "turbo": 809e6, "large": 1550e6}
 UNSPACED_LANGUAGES = frozenset({"zh", "ja", "th", "lo", "my", "yue", "km"})
 WORK_BYTES_PER_UTTERANCE = 60_000_000
 
@@ -86,29 +87,16 @@ class Whisper:
         """
         options = self._options
         asked = dtype if options.torch_dtype == "auto" else options.torch_dtype
-        resolved = torch_device.resolve_dtype(device, asked)
 
-        import torch
-        from transformers import (
-            WhisperFeatureExtractor,
-            WhisperForConditionalGeneration,
-            WhisperTokenizerFast,
-        )
-        from transformers import logging as transformers_logging
+        from transformers import WhisperFeatureExtractor, WhisperTokenizerFast
 
-        from actors import assets
         from actors.stt import generation, vocabulary
 
         generation.validate(options.gen)
-        transformers_logging.set_verbosity_error()
-        transformers_logging.disable_progress_bar()
-        folder = assets.resolve(options.model_name)
-        checkpoint.check(folder, options.model_name)
-        torch_device.set_threads(threads)
-        model = WhisperForConditionalGeneration.from_pretrained(folder, dtype=getattr(torch, resolved))
+        model, folder = pretrained.load(options.model_name, KINDS, device, asked, threads)
         tokenizer = WhisperTokenizerFast.from_pretrained(folder)
         self.install(
-            model.to(device).eval(),
+            model,
             vocabulary.read(tokenizer, model.generation_config, model.config.vocab_size),
             WhisperFeatureExtractor.from_pretrained(folder),
             device,
@@ -161,11 +149,8 @@ class Whisper:
         """Weights and `max_batch` utterances of work, in `dtype` (auto: 4 bytes a number)."""
         options = self._options
         asked = dtype if options.torch_dtype == "auto" else options.torch_dtype
-        bytes_each = 4 if asked == "auto" else torch_device.dtype_bytes(asked)
-        parameters = checkpoint.parameters(options.model_name)
-        if not parameters:
-            return 0
-        return int(parameters * bytes_each) + options.max_batch * WORK_BYTES_PER_UTTERANCE
+        work_bytes = options.max_batch * WORK_BYTES_PER_UTTERANCE
+        return pretrained.memory_bytes(options.model_name, asked, PUBLISHED, work_bytes)
 
     def transcribe(self, batch: Batch[SttRequest]) -> Iterator[tuple[Key, SttResult | Failed]]:
         """Yield the transcript of each utterance, as soon as it is decoded; of a long one, after each window, what

@@ -173,12 +173,26 @@ def test_warm_up_runs_on_a_tiny_model() -> None:
     backend().warmup()
 
 
-def test_memory_follows_the_dtype(tmp_path: Path) -> None:
+def test_memory_follows_the_dtype() -> None:
     half, single = (
         Whisper(WhisperOptions("openai/whisper-medium")).memory_bytes(d) for d in ("float16", "float32")
     )
     assert single - half == 2 * 769_000_000
     assert Whisper(WhisperOptions("someone/else")).memory_bytes("auto") == 0
+
+
+def test_weights_are_counted_where_they_are_and_named_where_a_folder_has_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+    from safetensors.torch import save_file
+
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "my-tiny").mkdir()
+    backend = Whisper(WhisperOptions("~/my-tiny"))
+    named = backend.memory_bytes("float32")
+    save_file({"a": torch.zeros(3, 5), "b": torch.zeros(7)}, tmp_path / "my-tiny" / "model.safetensors")
+    assert named - backend.memory_bytes("float32") == 4 * (39_000_000 - 22)
 
 
 def test_an_english_only_vocabulary_has_no_language_in_its_prompt() -> None:
