@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from actors.assets.asset import AssetError
+from actors.wav import wav
 
 SAMPLE_RATE_HZ = 16_000
 KOKORO_RATE_HZ = 24_000
@@ -219,8 +220,4 @@ def _write(path: Path, sound: NDArray[np.float32], rate_hz: int) -> None:
     if rate_hz != SAMPLE_RATE_HZ:
         sound = soxr.resample(sound, rate_hz, SAMPLE_RATE_HZ)
     pcm = (np.clip(sound, -1, 1) * 32_767).round().astype("<i2")
-    with wave.open(str(path), "wb") as file:
-        file.setnchannels(1)
-        file.setsampwidth(2)
-        file.setframerate(SAMPLE_RATE_HZ)
-        file.writeframes(pcm.tobytes())
+    path.write_bytes(wav(pcm.tobytes(), SAMPLE_RATE_HZ))

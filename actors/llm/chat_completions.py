@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from actors.llm import tools
-from actors.llm.remote import RemoteLlm, RemoteLlmOptions, Result, call, wav_base64
+from actors.llm.remote import RemoteLlm, RemoteLlmOptions, Result, call, input_audio
 from actors.messages import (
     AudioPart,
     Failed,
@@ -196,6 +196,6 @@ def _part(part: TextPart | AudioPart | ImagePart) -> dict[str, Any]:
         case TextPart(text):
             return {"type": "text", "text": text}
         case AudioPart(audio):
-            return {"type": "input_audio", "input_audio": {"data": wav_base64(audio), "format": "wav"}}
+            return input_audio(audio)
         case ImagePart(url):
             return {"type": "image_url", "image_url": {"url": url}}

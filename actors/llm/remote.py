@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import base64
-import io
 import json
 import logging
-import wave
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -27,6 +25,7 @@ from actors.messages import (
     TextPart,
 )
 from actors.remote import Endpoint, Remote, RemoteOptions
+from actors.wav import wav
 
 logger = logging.getLogger(__name__)
 
@@ -193,15 +192,10 @@ class Unrepeated:
         return held
 
 
-def wav_base64(pcm: bytes) -> str:
-    """int16 mono 16 kHz as a wav file in base64."""
-    file = io.BytesIO()
-    with wave.open(file, "wb") as writer:
-        writer.setnchannels(1)
-        writer.setsampwidth(2)
-        writer.setframerate(STT_RATE_HZ)
-        writer.writeframes(pcm)
-    return base64.b64encode(file.getvalue()).decode()
+def input_audio(pcm: bytes) -> dict[str, Any]:
+    """The part of a message, in either of OpenAI's forms, that holds sound: int16 mono 16 kHz."""
+    data = base64.b64encode(wav(pcm, STT_RATE_HZ)).decode()
+    return {"type": "input_audio", "input_audio": {"data": data, "format": "wav"}}
 
 
 def call(name: str, arguments: str) -> LlmToolCall:

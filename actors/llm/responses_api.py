@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from actors.llm import tools
-from actors.llm.remote import LEAST_TOKENS, RemoteLlm, RemoteLlmOptions, Result, call, wav_base64
+from actors.llm.remote import LEAST_TOKENS, RemoteLlm, RemoteLlmOptions, Result, call, input_audio
 from actors.messages import (
     AudioPart,
     Failed,
@@ -87,7 +87,7 @@ class ResponsesApi(RemoteLlm):
             case TextPart(text):
                 return {"type": "input_text", "text": text}
             case AudioPart(audio):
-                return {"type": "input_audio", "input_audio": {"data": wav_base64(audio), "format": "wav"}}
+                return input_audio(audio)
             case ImagePart(url):
                 return {"type": "input_image", "image_url": url, "detail": "auto"}
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import wave
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -13,6 +11,7 @@ from actors import languages
 from actors.backend import Batch, Capabilities, Key
 from actors.messages import STT_RATE_HZ, Failed, SttRequest, SttResult, Word
 from actors.remote import BrokenOff, Endpoint, Remote, RemoteOptions
+from actors.wav import wav
 
 INT16_SCALE = 32_768.0
 
@@ -99,7 +98,7 @@ class OpenaiStt:
     def _body(self, request: SttRequest, endpoint: Endpoint) -> dict[str, Any]:
         style = "verbose_json" if request.word_times else self._options.response_format
         body: dict[str, Any] = {
-            "file": ("speech.wav", _wav(request.audio), "audio/wav"),
+            "file": ("speech.wav", wav(request.audio, STT_RATE_HZ), "audio/wav"),
             "model": endpoint.model,
             "response_format": style,
         }
@@ -127,13 +126,3 @@ class OpenaiStt:
             words=words if request.word_times else None,
             rejected=rejected,
         )
-
-
-def _wav(pcm: bytes) -> bytes:
-    file = io.BytesIO()
-    with wave.open(file, "wb") as writer:
-        writer.setnchannels(1)
-        writer.setsampwidth(2)
-        writer.setframerate(STT_RATE_HZ)
-        writer.writeframes(pcm)
-    return file.getvalue()
