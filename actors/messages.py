@@ -198,10 +198,13 @@ class LlmToolCall(msgspec.Struct, frozen=True, array_like=True, tag="llm.call"):
     """JSON text that parses against the tool's schema."""
 
 
+FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]
+
+
 class LlmDone(msgspec.Struct, frozen=True, array_like=True, tag="llm.done"):
     """The last result of an answer."""
 
-    finish_reason: Literal["stop", "length", "tool_calls", "content_filter"]
+    finish_reason: FinishReason
     input_tokens: int = 0
     cached_tokens: int = 0
     output_tokens: int = 0

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from actors.llm import tools
-from actors.llm.remote import RemoteLlm, RemoteLlmOptions, Result, call, input_audio
+from actors.llm.remote import BadCall, RemoteLlm, RemoteLlmOptions, Result, call, input_audio
 from actors.messages import (
     AudioPart,
-    Failed,
+    FinishReason,
     ImagePart,
     LlmDone,
     LlmRequest,
@@ -86,8 +86,9 @@ class ChatCompletions(RemoteLlm):
             return "".join(part.text for part in parts if isinstance(part, TextPart))
         return [_part(part) for part in parts]
 
-    async def _asked(self, request: LlmRequest, endpoint: Endpoint) -> AsyncGenerator[Result, None]:
-        body = self._body(request, endpoint)
+    async def _asked(
+        self, body: dict[str, Any], request: LlmRequest, endpoint: Endpoint
+    ) -> AsyncGenerator[Result, None]:
         create = endpoint.client.chat.completions.create
         reply = _Reply(request.delivered_tokens)
         if not self._options.stream:
@@ -152,31 +153,32 @@ class _Reply:
         self.pieces += 1
         return [LlmText(text)]
 
-    def end(self) -> list[Result]:
-        """The calls and the end.  Raises `BrokenOff` where no end came."""
+    def end(self) -> Iterator[Result]:
+        """The calls and the end.  Raises `BrokenOff` where no end came, `BadCall` for a call that came whole."""
         if self.finish_reason is None:
             raise BrokenOff("the answer ended without a finish_reason")
         reason = _reason(self.finish_reason)
-        results: list[Result] = []
-        for index in sorted(self.calls):
+        cut_off = reason == "length"
+        for _, each in sorted(self.calls.items()):
             try:
-                results.append(call(self.calls[index].name, self.calls[index].arguments))
-            except ValueError as error:
-                if reason == "length":
+                made = call(each.name, each.arguments)
+            except BadCall:
+                if cut_off:
                     break
-                return [*results, Failed(f"llm chat-completions: {error}")]
-        if results:
+                raise
             reason = "tool_calls"
+            yield made
         usage = self.usage
         if usage is None:
-            return [*results, LlmDone(reason, output_tokens=self.tokens_before + self.pieces)]
+            yield LlmDone(reason, output_tokens=self.tokens_before + self.pieces)
+            return
         details = usage.prompt_tokens_details
         cached = (details.cached_tokens or 0) if details is not None else 0
         output = self.tokens_before + (usage.completion_tokens or 0)
-        return [*results, LlmDone(reason, usage.prompt_tokens or 0, cached, output)]
+        yield LlmDone(reason, usage.prompt_tokens or 0, cached, output)
 
 
-def _reason(finish_reason: str) -> Literal["stop", "length", "tool_calls", "content_filter"]:
+def _reason(finish_reason: str) -> FinishReason:
     match finish_reason:
         case "length" | "content_filter":
             return finish_reason

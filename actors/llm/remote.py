@@ -5,10 +5,11 @@ from __future__ import annotations
 import base64
 import json
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from actors.backend import Batch, Capabilities, Key
 from actors.llm import tools
@@ -59,10 +60,14 @@ class RemoteLlmOptions(RemoteOptions):
     continue_final_message: true."""
 
 
-class RemoteLlm:
+class BadCall(ValueError):
+    """A function call that no client can carry out."""
+
+
+class RemoteLlm(ABC):
     """An LLM behind HTTP.  A subclass asks one server once."""
 
-    name: str
+    name: ClassVar[str]
 
     def __init__(self, options: RemoteLlmOptions) -> None:
         self._options = options
@@ -101,8 +106,7 @@ class RemoteLlm:
     async def _answer(self, request: LlmRequest) -> AsyncGenerator[Result, None]:
         try:
             forced = tools.forced(request)
-            self._body(request, self._remote.endpoints[0])
-        except (tools.BadToolChoice, BadPrompt) as error:
+        except tools.BadToolChoice as error:
             yield Failed(f"llm {self.name}: {error}")
             return
 
@@ -113,29 +117,35 @@ class RemoteLlm:
                 yield LlmDone("tool_calls", output_tokens=rest.delivered_tokens)
                 return
             unrepeated = Unrepeated(rest.delivered)
-            async with aclosing(self._asked(rest, endpoint)) as results:
-                async for result in results:
-                    if isinstance(result, LlmText):
-                        if text := unrepeated.feed(result.text):
-                            yield LlmText(text, result.tokens)
-                        continue
-                    if isinstance(result, LlmDone) and forced and result.finish_reason == "stop":
-                        logger.warning("llm %s: %s ignored tool_choice", self.name, endpoint.name)
-                    if held := unrepeated.rest():
-                        yield LlmText(held)
-                    yield result
+            try:
+                async with aclosing(self._asked(self._body(rest, endpoint), rest, endpoint)) as results:
+                    async for result in results:
+                        if isinstance(result, LlmText):
+                            if text := unrepeated.feed(result.text):
+                                yield LlmText(text, result.tokens)
+                            continue
+                        if isinstance(result, LlmDone) and forced and result.finish_reason == "stop":
+                            logger.warning("llm %s: %s ignored tool_choice", self.name, endpoint.name)
+                        if held := unrepeated.rest():
+                            yield LlmText(held)
+                        yield result
+            except (BadPrompt, BadCall) as error:
+                yield Failed(f"llm {self.name}: {error}")
 
         async with aclosing(self._remote.ask(ask)) as results:
             async for result in results:
                 yield result
 
+    @abstractmethod
     def _body(self, request: LlmRequest, endpoint: Endpoint) -> dict[str, Any]:
         """The request's fields.  Raises `BadPrompt` for what this model cannot be told."""
-        raise NotImplementedError
 
-    def _asked(self, request: LlmRequest, endpoint: Endpoint) -> AsyncGenerator[Result, None]:
-        """Ask `endpoint` once.  Raises what its client raises, and `BrokenOff`."""
-        raise NotImplementedError
+    @abstractmethod
+    def _asked(
+        self, body: dict[str, Any], request: LlmRequest, endpoint: Endpoint
+    ) -> AsyncGenerator[Result, None]:
+        """Ask `endpoint` once, with the `body` of `request`.  Raises what its client raises, `BrokenOff` and
+        `BadCall`."""
 
     def _sampling(self, request: LlmRequest, tokens_field: str, least: int = 1) -> dict[str, Any]:
         """Temperature and length, where stated; the server takes no length below `least`."""
@@ -199,12 +209,12 @@ def input_audio(pcm: bytes) -> dict[str, Any]:
 
 
 def call(name: str, arguments: str) -> LlmToolCall:
-    """A call as it came.  Raises `ValueError` where its arguments are no JSON object."""
+    """A call as it came.  Raises `BadCall` where its arguments are no JSON object."""
     text = arguments.strip() or "{}"
     try:
         parsed = json.loads(text)
     except ValueError:
         parsed = None
     if not isinstance(parsed, dict):
-        raise ValueError(f"the model called {name} with arguments that are no JSON object: {text[:100]!r}")
+        raise BadCall(f"the model called {name} with arguments that are no JSON object: {text[:100]!r}")
     return LlmToolCall(name, text)

@@ -10,7 +10,7 @@ from actors.llm import tools
 from actors.llm.remote import LEAST_TOKENS, RemoteLlm, RemoteLlmOptions, Result, call, input_audio
 from actors.messages import (
     AudioPart,
-    Failed,
+    FinishReason,
     ImagePart,
     LlmDone,
     LlmRequest,
@@ -91,8 +91,9 @@ class ResponsesApi(RemoteLlm):
             case ImagePart(url):
                 return {"type": "input_image", "image_url": url, "detail": "auto"}
 
-    async def _asked(self, request: LlmRequest, endpoint: Endpoint) -> AsyncGenerator[Result, None]:
-        body = self._body(request, endpoint)
+    async def _asked(
+        self, body: dict[str, Any], request: LlmRequest, endpoint: Endpoint
+    ) -> AsyncGenerator[Result, None]:
         create = endpoint.client.responses.create
         if not self._options.stream:
             response = await create(**body)
@@ -121,12 +122,9 @@ class ResponsesApi(RemoteLlm):
 
 
 def _of_item(item: Any, whole: bool) -> list[Result]:
-    """A call; of a `whole` answer its text besides, which otherwise has come as deltas."""
+    """A call; of a `whole` answer its text besides, which otherwise has come as deltas.  Raises `BadCall`."""
     if item.type == "function_call" and item.status != "incomplete":
-        try:
-            return [call(item.name, item.arguments)]
-        except ValueError as error:
-            return [Failed(f"llm responses-api: {error}")]
+        return [call(item.name, item.arguments)]
     if item.type != "message" or not whole:
         return []
     texts = [getattr(part, "text", None) or getattr(part, "refusal", "") for part in item.content]
@@ -137,15 +135,17 @@ def _done(response: Any, tokens_before: int) -> LlmDone:
     """The end of `response`.  Raises `BrokenOff` where it failed."""
     if response.status == "failed" or response.error is not None:
         raise BrokenOff(response.error.message if response.error is not None else "the response failed")
-    reason = "tool_calls" if any(item.type == "function_call" for item in response.output) else "stop"
+    reason: FinishReason = (
+        "tool_calls" if any(item.type == "function_call" for item in response.output) else "stop"
+    )
     if response.status == "incomplete":
         details = response.incomplete_details
         filtered = details is not None and details.reason == "content_filter"
         reason = "content_filter" if filtered else "length"
     usage = response.usage
     if usage is None:
-        return LlmDone(reason, output_tokens=tokens_before)  # type: ignore[arg-type]
+        return LlmDone(reason, output_tokens=tokens_before)
     details = usage.input_tokens_details
     cached = (details.cached_tokens or 0) if details is not None else 0
     output = tokens_before + (usage.output_tokens or 0)
-    return LlmDone(reason, usage.input_tokens or 0, cached, output)  # type: ignore[arg-type]
+    return LlmDone(reason, usage.input_tokens or 0, cached, output)

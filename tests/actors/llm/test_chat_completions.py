@@ -237,10 +237,24 @@ def test_a_model_that_hears_gets_the_sound_and_others_its_words(server: Scripted
     assert wav[:4] == b"RIFF" and wav[44:] == b"\1\0" * 800
 
 
+def test_sound_is_made_a_wav_once_for_each_asking(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[bytes] = []
+
+    def counted(pcm: bytes, rate_hz: int) -> bytes:
+        made.append(pcm)
+        return b"RIFF"
+
+    monkeypatch.setattr("actors.llm.remote.wav", counted)
+    heard = LlmRequest([Message("user", [AudioPart(b"\1\0" * 800)])])
+    sent(server, heard, audio_input=True)
+    assert len(made) == 1
+
+
 def test_sound_that_nobody_has_heard_fails_and_names_the_flags(server: Scripted) -> None:
     (failed,) = answer(server, LlmRequest([Message("user", [AudioPart(b"\1\0" * 800)])]))
     assert isinstance(failed, Failed)
     assert "--llm_audio_input" in failed.message and "--stt" in failed.message
+    assert not server.received
 
 
 def test_a_cancel_closes_the_connection_at_once_and_the_others_go_on(server: Scripted) -> None:
