@@ -14,7 +14,7 @@ import time
 import weakref
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,8 @@ KEEPALIVE_S = 120.0
 AVOID_S = 30.0
 """How long a server that failed is asked last."""
 LONGEST_DELAY_S = 8.0
+MARGIN_S = 5.0
+"""By how much a replica that says in time that all its servers failed is waited for longer than that takes."""
 RETRIED_STATUS = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 ERROR_CHARACTERS = 300
 
@@ -46,7 +48,7 @@ class RemoteOptions:
     fallback: tuple[str, ...] = ()
     """Servers to ask in this order where the first fails, each an address, or an address, a space and a model."""
     timeout: float = 30.0
-    """Longest silence of the server, s; then the next one is asked."""
+    """Longest silence of the server, s, over all the times that it is asked; then the next one is asked."""
     connect_timeout: float = 5.0
     """Longest wait for a connection, s."""
     retries: int = 2
@@ -67,8 +69,7 @@ class RemoteOptions:
     @property
     def patience_s(self) -> float:
         """How long a request may show no result while all is well with its replica: every server is silent in turn."""
-        tries = (1 + len(self.fallback)) * (1 + self.retries)
-        return tries * (self.timeout + LONGEST_DELAY_S)
+        return (1 + len(self.fallback)) * (self.timeout + self.connect_timeout) + MARGIN_S
 
 
 class BrokenOff(Exception):
@@ -121,13 +122,11 @@ class Remote:
         """Closes the connections; also done when this is garbage."""
 
     def _endpoint(self, base_url: str, model: str | None, key: str | None) -> Endpoint:
-        options = self._options
         limits = self._http.Limits(keepalive_expiry=KEEPALIVE_S)
         client = self._openai.AsyncOpenAI(
             base_url=base_url,
             api_key=key or "none",
             max_retries=0,
-            timeout=self._openai.Timeout(options.timeout, connect=options.connect_timeout),
             http_client=self._openai.DefaultAsyncHttpxClient(limits=limits),
         )
         return Endpoint(client, model, key)
@@ -143,15 +142,19 @@ class Remote:
         delivered: list[Any] = []
         problems: list[str] = []
         self._hopeless = True
+        longest_s = self._options.timeout
         for endpoint in self._order():
+            heard_at = time.monotonic()
             for attempt in range(self._options.retries + 1):
+                left_s = longest_s - (time.monotonic() - heard_at)
                 try:
-                    async with aclosing(ask(endpoint, delivered)) as results:
+                    async with aclosing(ask(self._within(left_s, endpoint), delivered)) as results:
                         async for result in results:
                             delivered.append(result)
                             yield result
                             if is_final(result):
                                 return
+                            heard_at = time.monotonic()
                     raise BrokenOff("the answer has no end")
                 except (
                     self._openai.OpenAIError,
@@ -163,6 +166,8 @@ class Remote:
                     refused = isinstance(error, self._openai.APIStatusError) and not again
                     self._hopeless = self._hopeless and refused
                 if not again or attempt == self._options.retries or delay_s > LONGEST_DELAY_S:
+                    break
+                if time.monotonic() + delay_s - heard_at >= longest_s:
                     break
                 await asyncio.sleep(delay_s)
             endpoint.failed_at = time.monotonic()
@@ -198,6 +203,12 @@ class Remote:
                 raise RuntimeError(f"warm-up failed: {problem}")
 
         self.loop.run_until_complete(until_it_works())
+
+    def _within(self, silence_s: float, endpoint: Endpoint) -> Endpoint:
+        """`endpoint`, to be asked once and to be silent for at most `silence_s`."""
+        connect_s = min(self._options.connect_timeout, silence_s)
+        timeout = self._openai.Timeout(silence_s, connect=connect_s)
+        return replace(endpoint, client=endpoint.client.with_options(timeout=timeout))
 
     def _order(self) -> list[Endpoint]:
         """As configured, but those that failed just now last."""

@@ -30,7 +30,7 @@ class OpenaiSttOptions(RemoteOptions):
     """verbose_json also brings the language and word times, where the server offers it.  Word times are asked for in
     that form whatever is set."""
     timeout: float = 60.0
-    """Longest silence of the server, s; then the next one is asked."""
+    """Longest silence of the server, s, over all the times that it is asked; then the next one is asked."""
 
 
 class OpenaiStt:

@@ -45,7 +45,7 @@ class OpenaiTtsOptions(RemoteOptions):
     stream: bool = False
     """Send vLLM-Omni's `stream: true`.  Sound is passed on as it comes in any case."""
     timeout: float = 60.0
-    """Longest silence of the server, s; then the next one is asked."""
+    """Longest silence of the server, s, over all the times that it is asked; then the next one is asked."""
 
 
 class OpenaiTts:

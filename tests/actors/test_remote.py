@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from actors.messages import Failed, LlmDone, LlmText
-from actors.remote import Endpoint, Remote, RemoteOptions, _servers
+from actors.remote import BrokenOff, Endpoint, Remote, RemoteOptions, _servers
 from tests.actors.scripted_server import SILENCE, Scripted, error, scripted_server
 
 KEY = "sk-very-secret"
@@ -160,6 +160,59 @@ def test_a_silent_server_is_left_for_the_next_one(servers: tuple[Scripted, Scrip
     ((text, _),) = ask(options)
     assert text == LlmText("here")
     assert first.left.wait(10)
+
+
+class Clock:
+    """Scripted time."""
+
+    now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+def silences(
+    monkeypatch: pytest.MonkeyPatch, options: RemoteOptions, took_s: float, says: int = 0
+) -> list[tuple[str | None, float]]:
+    """Which model is asked and how long it may then be silent, s, where each asking brings `says` pieces, each after
+    `took_s`, and breaks off after as long again."""
+    clock = Clock()
+    monkeypatch.setattr("actors.remote.time", clock)
+    asked = []
+
+    async def break_off(endpoint: Endpoint, delivered: list[Any]) -> AsyncGenerator[Any, None]:
+        asked.append((endpoint.model, endpoint.client.timeout.read))
+        for _ in range(says):
+            clock.now += took_s
+            yield LlmText("piece")
+        clock.now += took_s
+        raise BrokenOff("scripted")
+
+    ask(options, ask=break_off)
+    return asked
+
+
+def test_a_server_is_left_when_all_its_silence_together_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = RemoteOptions(
+        timeout=30.0, retry_delay=0.0, fallback=("http://b/v1 b",), base_url="http://a/v1"
+    )
+    asked = silences(monkeypatch, options, 20.0)
+    assert asked == [("model-a", 30.0), ("model-a", 10.0), ("b", 30.0), ("b", 10.0)]
+
+
+def test_a_server_that_goes_on_may_be_silent_as_long_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = RemoteOptions(timeout=30.0, retry_delay=0.0, base_url="http://a/v1", retries=2)
+    asked = silences(monkeypatch, options, 20.0, says=2)
+    assert asked == [("model-a", 30.0), ("model-a", 10.0), ("model-a", 10.0)]
+
+
+def test_a_delay_that_a_server_asks_for_is_part_of_its_silence(servers: tuple[Scripted, Scripted]) -> None:
+    first, second = servers
+    first.says(error(429, **{"retry-after": "7"}))
+    second.says(good("here"))
+    options = RemoteOptions(base_url=first.base_url, fallback=(second.base_url,), timeout=5.0)
+    ((text, _),) = ask(options)
+    assert text == LlmText("here") and len(first.received) == 1
 
 
 def test_an_answer_that_breaks_off_goes_on_behind_what_came(servers: tuple[Scripted, Scripted]) -> None:
