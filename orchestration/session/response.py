@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
+import msgspec
+
 from actors import languages
 from actors.messages import Failed, LlmDone, LlmRequest, LlmText, LlmToolCall, Message, Rank, Result
 from orchestration.session.clauses import Clause, ClauseOptions, ClauseStream
@@ -72,6 +74,8 @@ class Response:
         self._clauses = ClauseStream(options)
         self._llm_done: LlmDone | None = None
         self._output_tokens = 0
+        self._delivered_tokens = 0
+        """Of the answer, but counted in the usage of the response that it goes on from."""
         self._text_waits = False
         """Whether text came since the clauses were last cut in a hurry."""
         self.to_a_turn = False
@@ -154,7 +158,8 @@ class Response:
                 self.record.mark("first_token", now)
                 self._call(name, arguments, now)
             case LlmDone():
-                self._llm_done = result
+                own_tokens = result.output_tokens - self._delivered_tokens
+                self._llm_done = msgspec.structs.replace(result, output_tokens=own_tokens)
                 self._write(self._visible.finish(), now)
                 self._speak(self._clauses.finish(), now)
                 self._voice.end(now)
@@ -206,8 +211,9 @@ class Response:
         heard = other._voice.record.heard
         self._take_text(other.unheard, now)
         if other._llm_done is not None:
-            self._llm(other._llm_done, now)
+            self._llm(LlmDone(other._llm_done.finish_reason), now)
         else:
+            self._delivered_tokens = other._output_tokens
             self.generate(messages, "none", now, heard + " " + other.unheard, other._output_tokens)
 
     def hurry_at(self) -> float | None:

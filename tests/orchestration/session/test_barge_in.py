@@ -211,6 +211,7 @@ def test_an_answer_that_noise_has_cut_goes_on_with_what_was_not_heard() -> None:
     (item,) = rig.done().output
     assert heard + " " + item.content[0].transcript == LONG
     assert len(rig.prompts()) == 1, "the model had written all of it"
+    assert rig.done().usage.total_tokens == 0, "and the response that was cut has counted it"
 
 
 def test_what_the_model_had_not_written_it_writes_then() -> None:
@@ -229,8 +230,12 @@ def test_what_the_model_had_not_written_it_writes_then() -> None:
     request: Any = llm.request
     assert request.delivered == "Once there was a lighthouse. It sto"
     assert told(request)[1:] == [("user", "Tell me.")]
+    assert rig.done().usage.output_tokens == 2
     rig.give(llm, LlmText("od on a rock."), LlmDone("stop", 1, 0, 4))
     assert rig.done().status == "completed"
+    assert (rig.done().usage.input_tokens, rig.done().usage.output_tokens) == (1, 2), (
+        "of 4, 2 were counted before"
+    )
     rest = rig.done().output[0].content[0].transcript
     assert f"{heard} {rest}" == "Once there was a lighthouse. It stood on a rock."
 
