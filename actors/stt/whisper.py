@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from actors import pretrained, torch_device
-from actors.backend import Capabilities
-from actors.batch import Batch, Key
-from actors.messages import STT_RATE_HZ, Failed, SttRequest, SttResult, Word
+from actors import languages, pretrained
+from actors.messages import STT_RATE_HZ, SttRequest, Word
+from actors.stt.listening import Stop, Windowed
+from actors.stt.utterance import Window
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from actors.stt.network import Hypothesis, Network
-    from actors.stt.utterance import Utterance, Window
     from actors.stt.vocabulary import Vocabulary
 
 KINDS = {"whisper": "WhisperForConditionalGeneration"}
 POSITION_SAMPLES = STT_RATE_HZ // 50
 """One encoder position: 20 ms."""
-INT16_SCALE = 32_768.0
 TOKENS_PER_S = 16
 SPARE_TOKENS = 16
 PUBLISHED = {"tiny": 39e6, "base": 74e6, "small": 244e6, "medium": 769e6, "turbo": 809e6, "large": 1550e6}
@@ -55,12 +52,13 @@ class WhisperOptions:
     first sooner."""
 
 
-class Whisper:
+class Whisper(Windowed):
     """Transcripts of utterances of any length."""
 
+    name: ClassVar[str] = "whisper"
+
     def __init__(self, options: WhisperOptions | None = None) -> None:
-        self._options = options or WhisperOptions()
-        self._device = "cpu"
+        super().__init__(options or WhisperOptions())
         self._network: Network
         self._vocabulary: Vocabulary
         self._features: Any = None
@@ -69,15 +67,14 @@ class Whisper:
         self._greedy = True
 
     @property
-    def capabilities(self) -> Capabilities:
-        languages: tuple[str, ...] | None = None
+    def languages(self) -> tuple[str, ...] | None:
         if self._features is not None:
-            languages = tuple(self._vocabulary.languages) or ("en",)
-        elif self._options.model_name.endswith(".en"):
-            languages = ("en",)
-        return Capabilities(
-            devices=("cuda", "mps", "cpu"), languages=languages, max_batch=self._options.max_batch
-        )
+            return tuple(self._vocabulary.languages) or ("en",)
+        return ("en",) if self._options.model_name.endswith(".en") else None
+
+    @property
+    def longest_s(self) -> float:
+        return self._lengths_s[-1]
 
     def load(self, device: str, dtype: str, threads: int) -> None:
         """Load the checkpoint.
@@ -110,14 +107,11 @@ class Whisper:
         from actors.stt.network import POSITIONS_PER_S, Network
 
         options = self._options
-        if options.language != "auto":
-            problem = _language_problem(options.language, vocabulary, options.model_name)
-            if problem:
-                raise ValueError(f"stt whisper: {problem}")
         self._device = device
-        self._vocabulary = vocabulary
+        self._vocabulary, self._features = vocabulary, features
+        if options.language != "auto" and (problem := self._language_problem(options.language)):
+            raise ValueError(f"stt whisper: {problem}")
         self._network = Network(model, vocabulary.eot, vocabulary.suppress, vocabulary.begin_suppress)
-        self._features = features
         full_s = self._network.positions / POSITIONS_PER_S
         whole = options.encoder_window == "full" or options.compile_mode is not None
         self._lengths_s = windows.lengths_s(full_s, whole)
@@ -143,7 +137,7 @@ class Whisper:
             tone = (3_000 * np.sin(samples / 10)).astype(np.int16)
             request = SttRequest(tone.tobytes(), language=language, word_times=True)
             for window in self._utterance(0, request).windows:
-                self._decode([window], Batch(), limit=8)
+                self._decode([window], [lambda: False], limit=8)
 
     def memory_bytes(self, dtype: str) -> int:
         """Weights and `max_batch` utterances of work, in `dtype` (auto: 4 bytes a number)."""
@@ -152,61 +146,24 @@ class Whisper:
         work_bytes = options.max_batch * WORK_BYTES_PER_UTTERANCE
         return pretrained.memory_bytes(options.model_name, asked, PUBLISHED, work_bytes)
 
-    def transcribe(self, batch: Batch[SttRequest]) -> Iterator[tuple[Key, SttResult | Failed]]:
-        """Yield the transcript of each utterance, as soon as it is decoded; of a long one, after each window, what
-        has been heard so far (which also shows that the work goes on).
-
-        A cancelled utterance gets none: its decoding stops at the next token, its encoding after the forward it is in.
-        """
-        windows: list[Window] = []
-        for key, request in batch.take():
-            problem = self._problem(request)
-            if problem is not None:
-                yield key, Failed(f"stt whisper: {problem}")
-                continue
-            utterance = self._utterance(key, request)
-            windows += utterance.windows
-            if not utterance.windows:
-                yield key, utterance.result()
-        for group in self._groups(windows):
-            live = [window for window in group if not batch.cancelled(window.utterance.key)]
-            if not live:
-                continue
-            self._decode(live, batch)
-            torch_device.release(self._device)
-            for utterance in dict.fromkeys(window.utterance for window in live):
-                if not batch.cancelled(utterance.key):
-                    yield utterance.key, utterance.result() if utterance.left == 0 else utterance.so_far()
-
-    def _problem(self, request: SttRequest) -> str | None:
-        """What is wrong with `request`, in words."""
-        if len(request.audio) % 2:
-            return f"{len(request.audio)} bytes of audio; expected int16 samples."
-        if request.language is None:
-            return None
-        return _language_problem(request.language, self._vocabulary, self._options.model_name)
-
-    def _utterance(self, key: Key, request: SttRequest) -> Utterance:
-        """`request` cut into windows; none where it is silent."""
-        import numpy as np
-
+    def _positions(self, samples: int) -> int:
         from actors.stt import windows
-        from actors.stt.utterance import Utterance, Window
 
-        asked = request.language or (None if self._options.language == "auto" else self._options.language)
-        language = _code(asked) if asked else None
-        utterance = Utterance(key, request, language if self._vocabulary.multilingual else "en")
-        audio = np.frombuffer(request.audio, "<i2").astype(np.float32) / INT16_SCALE
-        if not windows.silent(audio):
-            for start, stop in windows.cuts(audio, self._lengths_s[-1]):
-                positions = windows.positions(stop - start, self._lengths_s)
-                start_ms = start * 1000 // STT_RATE_HZ
-                utterance.windows.append(Window(utterance, audio[start:stop], start_ms, positions))
-        utterance.left = len(utterance.windows)
-        return utterance
+        return windows.positions(samples, self._lengths_s)
+
+    def _language_problem(self, language: str) -> str | None:
+        known = self.languages
+        if known is None or languages.code(language) in known:
+            return None
+        hint = (
+            " choose a multilingual checkpoint"
+            if known == ("en",)
+            else f" it knows {', '.join(sorted(known))}"
+        )
+        return f"language {language!r} was asked for, which {self._options.model_name} does not know;{hint}."
 
     def _groups(self, windows: Sequence[Window]) -> list[list[Window]]:
-        """Windows that are decoded together: of equal length, with prompts of equal length."""
+        """Of equal length, with prompts of equal length."""
         size = 1 if self._device == "cpu" or not self._greedy else self._options.max_batch
         groups: list[list[Window]] = []
         open_groups: dict[tuple[int, int], list[Window]] = {}
@@ -225,14 +182,13 @@ class Whisper:
         known = known or next(iter(self._vocabulary.languages), None)
         return self._vocabulary.prompt(known, task, window.utterance.request.prompt)
 
-    def _decode(self, group: list[Window], batch: Batch[SttRequest], limit: int | None = None) -> None:
-        """Encode and decode the windows of `group` and write what was said into them."""
+    def _decode(self, group: list[Window], stops: Sequence[Stop], limit: int | None = None) -> None:
         import torch
 
         with torch.inference_mode():
             hidden = self._encode(group)
             self._detect(group, hidden)
-            hypotheses = self._hypotheses(group, hidden, batch, limit)
+            hypotheses = self._hypotheses(group, hidden, stops, limit)
             full = self._network.positions
             for row, (window, found) in enumerate(zip(group, hypotheses, strict=True)):
                 heard = hidden[row : row + 1]
@@ -240,7 +196,7 @@ class Whisper:
                     # Short windows now and then make the decoder go round in circles: give it all the silence.
                     window.positions = full
                     heard = self._encode([window])
-                    (found,) = self._hypotheses([window], heard, batch, None)
+                    (found,) = self._hypotheses([window], heard, [stops[row]], None)
                 self._judge(window, found)
                 if window.utterance.request.word_times and window.text:
                     window.words = self._words(window, heard)
@@ -271,11 +227,10 @@ class Whisper:
                 window.utterance.language = codes[index]
 
     def _hypotheses(
-        self, group: list[Window], hidden: Tensor, batch: Batch[SttRequest], limit: int | None
+        self, group: list[Window], hidden: Tensor, stops: Sequence[Stop], limit: int | None
     ) -> list[Hypothesis]:
         prompts = [self._prompt(window, window.utterance.language) for window in group]
         limits = [self._limit(window, len(prompts[0]), limit) for window in group]
-        keys = [window.utterance.key for window in group]
         vocabulary = self._vocabulary
         if self._greedy:
             return self._network.greedy(
@@ -284,17 +239,15 @@ class Whisper:
                 limits,
                 vocabulary.sot,
                 vocabulary.no_speech,
-                lambda row: batch.cancelled(keys[row]),
+                lambda row: stops[row](),
             )
         return [
-            self._generate(
-                window, hidden[row : row + 1], prompts[row], limits[row], partial(batch.cancelled, keys[row])
-            )
+            self._generate(window, hidden[row : row + 1], prompts[row], limits[row], stops[row])
             for row, window in enumerate(group)
         ]
 
     def _generate(
-        self, window: Window, hidden: Tensor, prompt: list[int], limit: int, cancelled: Callable[[], bool]
+        self, window: Window, hidden: Tensor, prompt: list[int], limit: int, cancelled: Stop
     ) -> Hypothesis:
         """Decode one window by transformers' generate()."""
         from actors.stt import generation
@@ -344,19 +297,3 @@ class Whisper:
             window.utterance.language not in UNSPACED_LANGUAGES,
             window.start_ms,
         )
-
-
-def _code(language: str) -> str:
-    """The ISO 639-1 code of a language tag: en of en-US."""
-    return language.replace("_", "-").partition("-")[0].lower()
-
-
-def _language_problem(language: str, vocabulary: Vocabulary, model_name: str) -> str | None:
-    """Why the checkpoint cannot transcribe `language`, in words."""
-    known = tuple(vocabulary.languages) or ("en",)
-    if _code(language) in known:
-        return None
-    hint = (
-        " choose a multilingual checkpoint" if known == ("en",) else f" it knows {', '.join(sorted(known))}"
-    )
-    return f"language {language!r} was asked for, which {model_name} does not know;{hint}."
