@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from actors.messages import Rank, Request, Result, SttRequest, is_final
 from actors.queue.items import Item, ItemResult, Reference
-from actors.queue.pace import Counts, Figures
+from actors.queue.pace import Counts, Figures, overdue_s
 
 REMEMBERED_ITEMS = 1024
 """Finished sendings kept for each producer, so that a duplicate is recognised."""
@@ -220,9 +220,8 @@ class Inbox:
 
     def figures(self, now: float) -> Figures:
         oldest = min((held.received_at for held in self._waiting.values()), default=now)
-        due = [held.due for held in self._waiting.values() if held.rank == Rank.CONFIRMED]
-        overdue_s = max(0.0, now - min(due, default=now))
-        return self._counts.figures(len(self._waiting), len(self._running), now - oldest, overdue_s)
+        late_s = overdue_s(self._waiting.values(), now)
+        return self._counts.figures(len(self._waiting), len(self._running), now - oldest, late_s)
 
     def _source(self, source: str) -> _Source:
         return self._sources.setdefault(source, _Source())

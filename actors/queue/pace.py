@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Iterable
+from typing import Protocol
 
 import msgspec
+
+from actors.messages import Rank
 
 WINDOW_S = 0.25
 """Time constant of the rate."""
@@ -66,6 +70,20 @@ class Recent:
         return Spread(ordered[round(0.5 * last)], ordered[round(0.95 * last)], ordered[-1])
 
 
+class Due(Protocol):
+    """An item that waits."""
+
+    rank: int
+    due: float
+    """Monotonic s."""
+
+
+def overdue_s(waiting: Iterable[Due], now: float) -> float:
+    """How far the waiting item that somebody waits for is past its due time; 0 when none is."""
+    due = [item.due for item in waiting if item.rank == Rank.CONFIRMED]
+    return max(0.0, now - min(due, default=now))
+
+
 class Figures(msgspec.Struct, frozen=True):
     """One half of the queue at a moment; counts are since the start."""
 
@@ -76,7 +94,7 @@ class Figures(msgspec.Struct, frozen=True):
     oldest_age_s: float
     """How long the oldest waiting item has waited."""
     overdue_s: float
-    """How far the waiting item that somebody waits for is past its due time; 0 when none is."""
+    """See `overdue_s`."""
     wait_s: Spread
     """From arrival until given on."""
     lateness_s: Spread

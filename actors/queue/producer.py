@@ -22,7 +22,7 @@ from actors.queue.items import (
     encode_request,
 )
 from actors.queue.outbox import Bound, Draft, Entry, Outcome, Outgoing, QueueOptions, Say
-from actors.queue.pace import Counts, Figures
+from actors.queue.pace import Counts, Figures, overdue_s
 
 
 class Producer:
@@ -273,9 +273,8 @@ class Producer:
 
     def figures(self, now: float) -> Figures:
         oldest = min((entry.queued_at for entry in self._waiting.values()), default=now)
-        due = [entry.due for entry in self._waiting.values() if entry.rank == Rank.CONFIRMED]
-        overdue_s = max(0.0, now - min(due, default=now))
-        return self._counts.figures(len(self._waiting), len(self._bound), now - oldest, overdue_s)
+        late_s = overdue_s(self._waiting.values(), now)
+        return self._counts.figures(len(self._waiting), len(self._bound), now - oldest, late_s)
 
     def _replace_interim(self, session: str, generation: str) -> None:
         for entry in list(self._waiting.values()):

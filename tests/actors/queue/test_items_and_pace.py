@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from actors.messages import LlmText, SttRequest, TtsAudio, VadResult
+from types import SimpleNamespace
+
+from actors.messages import LlmText, Rank, SttRequest, TtsAudio, VadResult
 from actors.queue.core import Control, Item, ItemResult, Returns
 from actors.queue.items import (
     MAX_PIECE_BYTES,
@@ -18,7 +20,7 @@ from actors.queue.items import (
     pieces,
     size_bytes,
 )
-from actors.queue.pace import MAX_TICK_S, Pace, Recent, Spread
+from actors.queue.pace import MAX_TICK_S, Pace, Recent, Spread, overdue_s
 
 
 def test_what_is_sent_is_what_arrives() -> None:
@@ -79,3 +81,13 @@ def test_the_spread_is_that_of_the_last_values() -> None:
     for value in range(1000):
         recent.add(float(value))
     assert recent.spread() == Spread(872.0, 986.0, 999.0)
+
+
+def test_only_what_somebody_waits_for_can_be_overdue() -> None:
+    waiting = [
+        SimpleNamespace(rank=int(Rank.CONFIRMED), due=4.0),
+        SimpleNamespace(rank=int(Rank.CONFIRMED), due=3.0),
+        SimpleNamespace(rank=int(Rank.SPECULATIVE), due=1.0),
+    ]
+    assert [overdue_s(waiting, now) for now in (2.0, 5.0)] == [0.0, 2.0]
+    assert overdue_s(waiting[2:], 5.0) == overdue_s([], 5.0) == 0.0
