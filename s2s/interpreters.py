@@ -24,6 +24,7 @@ except Exception as error:
 print(json.dumps(found))
 """
 ROOT = Path(__file__).parents[1]
+"""The sources, or site-packages."""
 
 
 def check_interpreters(config: Config) -> None:
@@ -58,7 +59,12 @@ def _problem(python: str) -> str | None:
     if wrong:
         return f"{'; '.join(wrong)}. Make it with this Python and `pip install ray=={own['ray']}`."
     if "error" in found:
-        return (
-            f"{found['error']}. Install s2s into it: pip install --no-deps {ROOT}, and what the error names."
-        )
+        return f"{found['error']}. Install s2s into it: {_how_to_install()}, and what the error names."
     return None
+
+
+def _how_to_install() -> str:
+    """How this s2s gets into another environment, where only the sources say where it comes from."""
+    if (ROOT / "pyproject.toml").is_file():
+        return f"pip install --no-deps {ROOT}"
+    return f"the same s2s {version('s2s')} as here, from where you had it, by pip install --no-deps"

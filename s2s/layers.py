@@ -18,6 +18,8 @@ ENVIRONMENT_ELSEWHERE = frozenset({"S2S_CACHE", "S2S_CONFIG"})
 OPTION_ALIASES = {"model_name": "model"}
 """The reference's name of an option, where ours is another."""
 _TRUE = "true"
+PROGRAMS = frozenset(f"{stage}.python" for stage in STAGES)
+"""Paths of settings that name a program."""
 
 
 @dataclass(frozen=True)
@@ -261,9 +263,15 @@ def _convert(setting: Setting, given: Given) -> Any:
     elif isinstance(value, str) and setting.type not in (str, str | None):
         value = value.strip()
     try:
-        return msgspec.convert(value, setting.type, strict=False)
+        converted = msgspec.convert(value, setting.type, strict=False)
+        return _program(converted) if setting.path in PROGRAMS and converted is not None else converted
     except msgspec.ValidationError as error:
         raise ConfigError(f"{given.origin}: {given.name} cannot be {given.value!r}: {error}.") from error
+
+
+def _program(path: str) -> str:
+    """The absolute path of a program: Ray starts it in another folder.  A name alone is for PATH."""
+    return str(Path(path).expanduser().absolute()) if "/" in path else path
 
 
 def _pairs(text: str) -> Any:

@@ -50,6 +50,31 @@ def test_versions_that_differ_and_what_is_missing_are_named(tmp_path: Path, answ
     assert re.search(words, refused(program(tmp_path / "python", f"echo '{told}'")))
 
 
+def test_what_is_missing_is_installed_from_the_sources_or_as_it_was_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = f'{{"python": "{sys.version.split()[0]}", "ray": "{version("ray")}", "error": "No s2s"}}'
+    python = program(tmp_path / "python", f"echo '{told}'")
+    monkeypatch.setattr("s2s.interpreters.ROOT", tmp_path)
+    assert str(tmp_path) not in refused(python).partition("No s2s")[2], "as in site-packages"
+    (tmp_path / "pyproject.toml").touch()
+    assert f"pip install --no-deps {tmp_path}," in refused(python)
+
+
+def test_a_relative_path_is_meant_from_the_current_folder_whatever_folder_ray_starts_it_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for given in ("./python", "python/../python", "~/python"):
+        named = load([("tts_python", given)]).tts.python
+        assert named is not None and Path(named).is_absolute()
+        assert (
+            Path(named).parts[-1] == "python" and Path(named).parts[: len(tmp_path.parts)] == tmp_path.parts
+        )
+    assert load([("tts_python", "python3")]).tts.python == "python3", "for PATH"
+
+
 def test_it_is_asked_in_the_current_folder_where_ray_looks_for_modules_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
