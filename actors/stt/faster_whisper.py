@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from actors import languages
 from actors.backend import Capabilities
 from actors.batch import Batch, Key
 from actors.messages import STT_RATE_HZ, Failed, SttRequest, SttResult, Word
+from actors.stt.listening import INT16_SCALE
 
-INT16_SCALE = 32_768.0
 WINDOW_S = 30.0
 """What Whisper hears at once; a cancel waits for the window that is being decoded."""
 WORK_BYTES = 300_000_000
@@ -50,12 +51,12 @@ class FasterWhisper:
 
     @property
     def capabilities(self) -> Capabilities:
-        languages: tuple[str, ...] | None = None
+        known: tuple[str, ...] | None = None
         if self._model is not None:
-            languages = tuple(self._model.supported_languages)
+            known = tuple(self._model.supported_languages)
         elif self._options.model_name.removesuffix("-ct2").endswith(".en"):
-            languages = ("en",)
-        return Capabilities(devices=("cuda", "cpu"), languages=languages)
+            known = ("en",)
+        return Capabilities(devices=("cuda", "cpu"), languages=known)
 
     def load(self, device: str, dtype: str, threads: int) -> None:
         """Load onto `device` ("cpu", "cuda:0").
@@ -158,7 +159,7 @@ class FasterWhisper:
     def _language(self, request: SttRequest) -> str | None:
         """The code to transcribe in; None: to be detected."""
         asked = request.language or self._fixed
-        return _code(asked) if asked else None
+        return languages.code(asked) if asked else None
 
     def _problem(self, request: SttRequest) -> str | None:
         """What is wrong with `request`, in words."""
@@ -168,7 +169,7 @@ class FasterWhisper:
 
     def _language_problem(self, language: str) -> str | None:
         known = self._model.supported_languages
-        if _code(language) in known:
+        if languages.code(language) in known:
             return None
         return (
             f"language {language!r} was asked for, which {self._options.model_name} does not know; "
@@ -212,8 +213,3 @@ def _folder(name: str) -> Path:
             "Systran/faster-whisper-small."
         )
     return folder
-
-
-def _code(language: str) -> str:
-    """The ISO 639-1 code of a language tag: en of en-US."""
-    return language.replace("_", "-").partition("-")[0].lower()

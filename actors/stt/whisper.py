@@ -53,7 +53,8 @@ class WhisperOptions:
 
 
 class Whisper(Windowed):
-    """Transcripts of utterances of any length."""
+    """Transcripts of utterances of any length.  A cancelled one stops at the next token, or after its encoder's
+    forward."""
 
     name: ClassVar[str] = "whisper"
 

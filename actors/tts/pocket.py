@@ -8,20 +8,10 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from actors import torch_device
+from actors import languages, torch_device
 from actors.messages import TtsRequest
 from actors.tts.speaking import Sound, Speaker, Stop, Unspeakable
 
-LANGUAGES = {
-    "en": "english",
-    "fr": "french",
-    "de": "german",
-    "pt": "portuguese",
-    "it": "italian",
-    "es": "spanish",
-    "nl": "dutch",
-}
-"""The package's models by ISO 639-1."""
 _VOICES = (
     "alba anna azelma bill_boerst caro_davy charles cosette daan eponine estelle eve fantine george giovanni jane "
     "javert jean juergen lola marius mary michael paul peter_yearsley rafael stuart_bell vera"
@@ -73,9 +63,7 @@ class Pocket(Speaker):
     def languages(self) -> tuple[str, ...] | None:
         if self._options.model_name is not None:
             return None
-        name = self._options.language.lower()
-        base = name.partition("_")[0]
-        return (next((code for code, own in LANGUAGES.items() if own == base), name),)
+        return (languages.code(self._options.language.partition("_")[0]),)
 
     def load(self, device: str, dtype: str, threads: int) -> None:
         """The model computes in float32."""
@@ -85,9 +73,8 @@ class Pocket(Speaker):
             raise ValueError(f"tts pocket was asked for dtype {dtype!r}; the model is float32: use auto.")
         torch_device.set_threads(threads)
         options = self._options
-        name = options.language.lower()
         model = TTSModel.load_model(
-            language=None if options.model_name else LANGUAGES.get(name, name),
+            language=None if options.model_name else languages.name(options.language).lower(),
             config=options.model_name,
             temp=options.temperature,
             eos_threshold=options.eos_threshold,

@@ -7,24 +7,12 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from actors import pretrained, torch_device
+from actors import languages, pretrained, torch_device
 from actors.messages import TtsRequest
 from actors.tts.speaking import Sound, Speaker, Stop
 
 PUBLISHED = {"0.6B": 0.9e9, "1.7B": 1.9e9}
-LANGUAGES = {
-    "zh": "Chinese",
-    "en": "English",
-    "ja": "Japanese",
-    "ko": "Korean",
-    "de": "German",
-    "fr": "French",
-    "ru": "Russian",
-    "pt": "Portuguese",
-    "es": "Spanish",
-    "it": "Italian",
-}
-"""The model's name of a language by ISO 639-1."""
+LANGUAGES = ("zh", "en", "ja", "ko", "de", "fr", "ru", "pt", "es", "it")
 SPEAKERS = ("Vivian", "Serena", "Uncle_Fu", "Dylan", "Eric", "Ryan", "Aiden", "Ono_Anna", "Sohee")
 """Of the CustomVoice checkpoints, as published; a loaded checkpoint's own list counts."""
 TOKENS_PER_CHARACTER, SPARE_TOKENS = 6, 60
@@ -82,7 +70,7 @@ class Qwen3(Speaker):
 
     @property
     def languages(self) -> tuple[str, ...]:
-        return tuple(LANGUAGES)
+        return LANGUAGES
 
     @property
     def _kind(self) -> str:
@@ -130,7 +118,7 @@ class Qwen3(Speaker):
         limit = SPARE_TOKENS + TOKENS_PER_CHARACTER * len(request.text)
         arguments: dict[str, Any] = {
             "text": request.text,
-            "language": LANGUAGES[language] if language else "Auto",
+            "language": languages.name(language) if language else "Auto",
             "max_new_tokens": min(options.max_new_tokens, limit),
             **options.gen,
         }

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from actors import torch_device
+from actors import languages, torch_device
 from actors.backend import Capabilities
 from actors.batch import Batch, Key
 from actors.messages import Failed, TtsAudio, TtsDone, TtsRequest
@@ -143,7 +143,7 @@ class Speaker(ABC):
         wanted = asked or self._default_language()
         if wanted is None or wanted == "auto":
             return None
-        code = str(wanted).replace("_", "-").partition("-")[0].lower()
+        code = languages.code(wanted)
         known = self.languages
         if known is not None and code not in known:
             raise Unspeakable(

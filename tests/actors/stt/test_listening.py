@@ -79,6 +79,8 @@ def test_the_language_asked_for_goes_before_what_the_model_says() -> None:
     assert [result.language for (result,) in results] == ["en", "de", None]
     ((fixed,),) = run(Scripted(Heard("a", "en"), language="de").transcribe, [request(2)])
     assert fixed.language == "de"
+    ((named,),) = run(Scripted().transcribe, [request(2, language="German")])
+    assert named.language == "de"
 
 
 def test_what_cannot_be_heard_fails_alone() -> None:
