@@ -74,20 +74,20 @@ def shaped(samples: Samples, rate_hz: int, shape: Shape, pause_ms: int) -> Claus
     kept: list[Samples] = []
     for (_, start), (stop, resumed) in zip(cuts, [*cuts[1:], (end, end)], strict=True):
         part = samples[start:stop].copy()
-        rise = _rise(min(fade, len(part) // 2))
+        rise = fade_in(min(fade, len(part) // 2))
         if stop < resumed:  # across a cut one side fades into the other
             joint = slice(len(part) - len(rise), len(part))
             part[joint] = part[joint] * rise[::-1] + samples[resumed - len(rise) : resumed] * rise
         kept.append(part)
     sound = limited(np.concatenate(kept))
-    rise = _rise(min(fade, len(sound) // 2))
+    rise = fade_in(min(fade, len(sound) // 2))
     sound[: len(rise)] *= rise
     sound[len(sound) - len(rise) :] *= rise[::-1]
     pause = np.zeros(rate_hz * pause_ms // 1000, np.int16)
     return ClauseSound(np.concatenate([np.round(sound * 32767).astype(np.int16), pause]), tuple(cuts))
 
 
-def _rise(size: int) -> Samples:
+def fade_in(size: int) -> Samples:
     """A fade-in from 0 to 1; with its reverse it adds up to 1."""
     rise: Samples = np.sin(np.linspace(0, np.pi / 2, size, dtype=np.float32)) ** 2
     return rise

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from actors.messages import TtsAudio
-from actors.tts.clause_sound import Samples, Shape, limited
+from actors.tts.clause_sound import Samples, Shape, fade_in, limited
 
 STEP_MS = 5
 SILENCE = 0.003
@@ -64,7 +64,7 @@ class SoundStream:
         if first is not None and not self._begun:
             self._begun = True
             self._drop(max(0, first - self._lead))
-            rise = _rise(min(self._fade, len(self._held)))
+            rise = fade_in(min(self._fade, len(self._held)))
             self._held[: len(rise)] *= rise
         if not self._begun:
             self._drop(max(0, self._searched - self._lead) // self._step * self._step)
@@ -76,7 +76,7 @@ class SoundStream:
         if not self._begun:
             return
         self._held = self._held[: self._speech_end + self._tail]
-        rise = _rise(min(self._fade, len(self._held)))
+        rise = fade_in(min(self._fade, len(self._held)))
         self._held[len(self._held) - len(rise) :] *= rise[::-1]
         pause = np.zeros(self.rate_hz * pause_ms // 1000, np.float32)
         self._held = np.concatenate([self._held, pause])
@@ -118,8 +118,3 @@ class SoundStream:
                 size = self.rate_hz * FIRST_PIECE_MS // 1000
             yield TtsAudio(ready[start : start + size].tobytes(), self.rate_hz)
             start += size
-
-
-def _rise(size: int) -> Samples:
-    rise: Samples = np.sin(np.linspace(0, np.pi / 2, size, dtype=np.float32)) ** 2
-    return rise
