@@ -6,6 +6,8 @@ import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Generic, TypeVar
 
+from actors.messages import Failed
+
 R = TypeVar("R")
 Key = Hashable
 
@@ -66,3 +68,10 @@ def run(
         assert isinstance(key, int)
         results[key].append(result)
     return results
+
+
+def warm_up(verb: Callable[[Batch[R]], Iterator[tuple[Key, object]]], *requests: R) -> None:
+    """Have a backend work on `requests`; raises `RuntimeError` where one fails."""
+    for _, result in verb(Batch(enumerate(requests))):
+        if isinstance(result, Failed):
+            raise RuntimeError(f"warm-up failed: {result.message}")

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from actors import languages, torch_device
 from actors.backend import Capabilities
-from actors.batch import Batch, Key
+from actors.batch import Batch, Key, warm_up
 from actors.messages import STT_RATE_HZ, Failed, SttRequest, SttResult, Word
 from actors.stt.utterance import Utterance, Window
 
@@ -153,9 +153,7 @@ class Listener(Windowed):
         import numpy as np
 
         tone = (3_000 * np.sin(np.arange(2 * STT_RATE_HZ) / 10)).astype("<i2")
-        for _, result in self.transcribe(Batch([(None, SttRequest(tone.tobytes()))])):
-            if isinstance(result, Failed):
-                raise RuntimeError(f"warm-up failed: {result.message}")
+        warm_up(self.transcribe, SttRequest(tone.tobytes()))
 
     def _decode(self, group: list[Window], stops: Sequence[Stop]) -> None:
         for window, heard, stop in zip(group, self.hear(group, stops), stops, strict=True):

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from actors.backend import Capabilities
-from actors.batch import Batch, Key
+from actors.batch import Batch, Key, warm_up
 from actors.messages import Failed, TtsAudio, TtsDone, TtsRequest, Word
 from actors.tts.clause_sound import ClauseSound, Shape, shaped
 from actors.tts.kokoro_model import FRAME_SAMPLES, MAX_PHONEMES, RATE_HZ, KokoroModel, Run, Speech, Stopped
@@ -114,8 +114,7 @@ class Kokoro:
 
     def warmup(self) -> None:
         """One short sentence: the work memory of longer ones grows as they come."""
-        for _ in self.synthesize(Batch([(None, TtsRequest("Sure, I can help you with that."))])):
-            pass
+        warm_up(self.synthesize, TtsRequest("Sure, I can help you with that."))
 
     def memory_bytes(self, dtype: str) -> int:
         return _MEMORY_BYTES

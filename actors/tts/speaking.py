@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from actors import languages, torch_device
 from actors.backend import Capabilities
-from actors.batch import Batch, Key
+from actors.batch import Batch, Key, warm_up
 from actors.messages import Failed, TtsAudio, TtsDone, TtsRequest
 from actors.pretrained import Stopped
 from actors.tts.kokoro_voices import OPENAI_NAMES, UnknownVoice
@@ -79,9 +79,7 @@ class Speaker(ABC):
 
     def warmup(self) -> None:
         """Speak one short sentence."""
-        for _, result in self.synthesize(Batch([(None, TtsRequest(self.sample_text))])):
-            if isinstance(result, Failed):
-                raise RuntimeError(f"warm-up failed: {result.message}")
+        warm_up(self.synthesize, TtsRequest(self.sample_text))
 
     def synthesize(self, batch: Batch[TtsRequest]) -> Iterator[tuple[Key, TtsAudio | TtsDone | Failed]]:
         """Yield each clause's sound in pieces, then its length.  A cancelled one stops at the model's next step."""

@@ -60,6 +60,12 @@ def test_a_dtype_that_the_weights_have_not_is_refused(device: str, dtype: str, o
         Kokoro(KokoroOptions()).load(device, dtype, 1)
 
 
+def test_a_warm_up_that_fails_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Kokoro, "synthesize", lambda self, batch: iter([(0, Failed("no sound"))]))
+    with pytest.raises(RuntimeError, match="warm-up failed: no sound"):
+        Kokoro(KokoroOptions()).warmup()
+
+
 def test_a_short_clause_is_one_run() -> None:
     spans = [Span("Sure,", "ʃˈʊɹ,"), Span("yes.", "jˈɛs.")]
     assert list(runs(spans)) == [spans]
