@@ -52,6 +52,13 @@ def resolve_dtype(device: str, asked: str = "auto") -> str:
     return asked
 
 
+def require_own(backend: str, asked: str, own: str | None = None) -> None:
+    """Raise `ImpossibleDtype` where `asked` is neither auto nor `own`, the one format of a model (None: its files')."""
+    if asked not in ("auto", own):
+        kind = f"the model is {own}" if own else "it is that of the files"
+        raise ImpossibleDtype(f"{backend} was asked for dtype {asked!r}; {kind}: use auto.")
+
+
 def dtype_bytes(name: str) -> int:
     """Bytes of one number of the torch dtype `name`."""
     return 4 if name == "float32" else 2

@@ -7,7 +7,7 @@ import logging
 from dataclasses import dataclass
 from typing import Any
 
-from actors import mlx
+from actors import mlx, torch_device
 from actors.backend import Capabilities
 from actors.llm.prompt import ChatTemplate
 from actors.llm.transformers import Transformers
@@ -59,10 +59,9 @@ class MlxLm(Transformers):
 
     def load(self, device: str, dtype: str, threads: int) -> None:
         """The number format is that of the files: `dtype` must be auto.  MLX chooses its threads itself."""
+        torch_device.require_own("llm mlx-lm", dtype)
         import mlx_lm
 
-        if dtype != "auto":
-            raise ValueError(f"llm mlx-lm was asked for dtype {dtype!r}; it is that of the files: use auto.")
         mlx.use(device)
         folder = mlx.folder(self._options.model_name)
         model, tokenizer = mlx_lm.load(str(folder))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from actors import mlx
+from actors import mlx, torch_device
 from actors.stt.mlx_listening import MlxWhisper, MlxWhisperOptions, Segments
 
 
@@ -26,12 +26,9 @@ class MlxAudioWhisper(MlxWhisper):
 
     def load(self, device: str, dtype: str, threads: int) -> None:
         """The number format is that of the files: `dtype` must be auto.  MLX chooses its threads itself."""
+        torch_device.require_own(f"stt {self.name}", dtype)
         from mlx_audio.stt.utils import load_model
 
-        if dtype != "auto":
-            raise ValueError(
-                f"stt {self.name} was asked for dtype {dtype!r}; it is that of the files: use auto."
-            )
         mlx.use(device)
         self._model = load_model(mlx.folder(self._options.model_name))
 

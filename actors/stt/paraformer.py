@@ -54,10 +54,9 @@ class Paraformer(Listener):
 
     def load(self, device: str, dtype: str, threads: int) -> None:
         """The model computes in float32."""
+        torch_device.require_own("stt paraformer", dtype, "float32")
         from funasr import AutoModel
 
-        if dtype not in ("auto", "float32"):
-            raise ValueError(f"stt paraformer was asked for dtype {dtype!r}; FunASR's is float32: use auto.")
         model = AutoModel(
             model=self._options.model_name,
             hub=self._options.hub,
@@ -82,7 +81,7 @@ class Paraformer(Listener):
         return [self._hear(window, stop) for window, stop in zip(windows, stops, strict=True)]
 
     def _hear(self, window: Window, stop: Stop) -> Heard:
-        language = window.utterance.language or self.languages[0]
+        language = window.utterance.language
         try:
             with self._interruptible.until(stop):
                 (answer,) = self._model.generate(input=window.audio, fs=STT_RATE_HZ, **self._options.gen)

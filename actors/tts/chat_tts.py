@@ -58,14 +58,11 @@ class ChatTTS(Speaker):
         return ("en", "zh")
 
     def load(self, device: str, dtype: str, threads: int) -> None:
-        """`dtype` must be auto: the package chooses.  Raises `RuntimeError` where the weights could not be had."""
+        """The model computes in float32.  Raises `RuntimeError` where the weights could not be had."""
+        torch_device.require_own("tts chatTTS", dtype, "float32")
         import ChatTTS
         import torch
 
-        if dtype not in ("auto", "float32"):
-            raise ValueError(
-                f"tts chatTTS was asked for dtype {dtype!r}; the package works in float32: use auto."
-            )
         torch_device.set_threads(threads)
         chat = ChatTTS.Chat()
         path = self._options.model_path

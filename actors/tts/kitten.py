@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from actors import torch_device
 from actors.messages import TtsRequest
 from actors.tts.speaking import Sound, Speaker, Stop, Unspeakable
 
@@ -48,7 +49,9 @@ class Kitten(Speaker):
         return ("en",)
 
     def load(self, device: str, dtype: str, threads: int) -> None:
-        """ONNX Runtime is left to choose its threads: the package has no way to say how many."""
+        """The number format is that of the files: `dtype` must be auto.  ONNX Runtime is left to choose its threads:
+        the package has no way to say how many."""
+        torch_device.require_own("tts kitten", dtype)
         from kittenml import KittenTTSOnnx
 
         from actors import assets

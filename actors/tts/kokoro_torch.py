@@ -39,7 +39,6 @@ class KokoroTorch:
             .to(device)
             .eval()
         )
-        self.vocabulary: dict[str, int] = self._model.vocab
         self._device = device
         self._interruptible = pretrained.Interruptible(
             module for module in self._model.modules() if not list(module.children())

@@ -67,10 +67,9 @@ class Pocket(Speaker):
 
     def load(self, device: str, dtype: str, threads: int) -> None:
         """The model computes in float32."""
+        torch_device.require_own("tts pocket", dtype, "float32")
         from pocket_tts import TTSModel
 
-        if dtype not in ("auto", "float32"):
-            raise ValueError(f"tts pocket was asked for dtype {dtype!r}; the model is float32: use auto.")
         torch_device.set_threads(threads)
         options = self._options
         model = TTSModel.load_model(

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from actors import torch_device
 from actors.messages import TtsRequest
 from actors.tts.speaking import Sound, Speaker, Stop, Unspeakable
 
@@ -56,6 +57,8 @@ class Supertonic(Speaker):
         return ("en",) if self._options.model_name == "supertonic" else tuple(_LANGUAGES.split())
 
     def load(self, device: str, dtype: str, threads: int) -> None:
+        """The model computes in float32."""
+        torch_device.require_own("tts supertonic", dtype, "float32")
         from supertonic import TTS
 
         options = self._options

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from actors import torch_device
+from actors import registry, torch_device
 
 
 @pytest.mark.parametrize(
@@ -36,3 +36,24 @@ def test_an_impossible_pair_names_what_was_asked() -> None:
         torch_device.resolve_dtype("cpu", "float16")
     with pytest.raises(torch_device.ImpossibleDtype, match="'int3' is not known"):
         torch_device.resolve_dtype("cpu", "int3")
+
+
+@pytest.mark.parametrize(
+    ("stage", "name", "dtype", "own"),
+    [
+        ("stt", "paraformer", "float16", "the model is float32"),
+        ("tts", "chatTTS", "float16", "the model is float32"),
+        ("tts", "pocket", "bfloat16", "the model is float32"),
+        ("tts", "supertonic", "int8", "the model is float32"),
+        ("tts", "kitten", "float32", "that of the files"),
+        ("stt", "mlx-audio-whisper", "float32", "that of the files"),
+        ("llm", "mlx-lm", "float32", "that of the files"),
+    ],
+)
+def test_a_dtype_that_a_model_has_not_is_refused(stage: str, name: str, dtype: str, own: str) -> None:
+    entry = registry.find(stage, name)
+    backend = entry.backend_class()(entry.options_class()())
+    with pytest.raises(
+        torch_device.ImpossibleDtype, match=f"{stage} {name} was asked for dtype '{dtype}'; .*{own}"
+    ):
+        backend.load("cpu", dtype, 1)

@@ -68,7 +68,7 @@ def test_phonemes_become_samples_and_lengths(model: KokoroTorch, voice: Any) -> 
     speech = model.speak(PHONEMES, voice, 1.0, Run())
     assert len(speech.frames) == len(PHONEMES) + 2
     assert speech.samples.dtype == np.float32 and len(speech.samples) == speech.frames.sum() * 600
-    assert set(PHONEMES) <= set(model.vocabulary)
+    assert set(PHONEMES) <= set(model._model.vocab)
 
 
 def test_a_stopped_run_is_left_between_layers(model: KokoroTorch, voice: Any) -> None:
