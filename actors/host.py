@@ -52,7 +52,6 @@ class Host:
         self._run_s: float | None = None
         self._busy_s = 0.0
         self._busy_since: float | None = None
-        self._asked_at = time.monotonic()
         self._progress = 0
         thread.on_steps = self._on_steps
         self._beat = asyncio.get_running_loop().create_task(self._sign_of_life())
@@ -96,15 +95,11 @@ class Host:
         return self._inbox.idle and all(path.idle for path in self._paths.values())
 
     def figures(self) -> tuple[Figures, float, int]:
-        """The inbox's figures, the share of the time since the last call that the model worked, and how many runs
-        raised since the last one that did not."""
+        """The inbox's figures, how long the model has worked since it was loaded, in s, and how many runs raised since
+        the last one that did not."""
         now = time.monotonic()
         busy_s = self._busy_s + (now - self._busy_since if self._busy_since is not None else 0.0)
-        share = min(1.0, busy_s / max(1e-6, now - self._asked_at))
-        self._busy_s, self._asked_at = 0.0, now
-        if self._busy_since is not None:
-            self._busy_since = now
-        return self._inbox.figures(now), share, self._failures
+        return self._inbox.figures(now), busy_s, self._failures
 
     def stop(self) -> None:
         """Drop all work."""

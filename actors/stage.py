@@ -57,8 +57,8 @@ class StageFigures(msgspec.Struct, frozen=True):
     stage: str
     replica: str
     queue: Figures
-    busy: float
-    """Share of the time since the last call that the model worked, 0..1."""
+    busy_s: float
+    """How long the model has worked since it was loaded."""
     failures: int
     """Runs that raised since the last one that did not."""
     memory_mb: float
@@ -145,8 +145,8 @@ class Stage:
             await asyncio.sleep(0.02)
 
     async def figures(self) -> StageFigures:
-        queue, busy, failures = self._loaded().figures()
-        return StageFigures(self._stage, self._id, queue, busy, failures, _memory_mb(self._device))
+        queue, busy_s, failures = self._loaded().figures()
+        return StageFigures(self._stage, self._id, queue, busy_s, failures, _memory_mb(self._device))
 
     async def stop(self) -> None:
         """Drop all work and end the model's thread."""

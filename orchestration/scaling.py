@@ -6,6 +6,7 @@ for a long time: growing late costs a pause in a conversation, shrinking late co
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 OVERDUE_S = 0.25
@@ -24,6 +25,23 @@ class Load:
     """Of the item that has waited longest past its due time, here or at any gateway."""
     busy: float
     """Replicas that work, on average since the last look: 1.5 is one all the time and another half of it."""
+
+
+class Work:
+    """How much the replicas of a stage work between one look and the next, from what each has worked in all."""
+
+    def __init__(self) -> None:
+        self._before: dict[str, tuple[float, float]] = {}
+
+    def busy(self, worked_s: Mapping[str, float], now_s: float) -> float:
+        """Replicas that worked, on average since the last look; `worked_s` by replica.  One that was not in that look
+        counts from the next on."""
+        before, self._before = self._before, {name: (total_s, now_s) for name, total_s in worked_s.items()}
+        return sum(
+            min(1.0, (total_s - before[name][0]) / (now_s - before[name][1]))
+            for name, total_s in worked_s.items()
+            if name in before and now_s > before[name][1]
+        )
 
 
 class Scaler:

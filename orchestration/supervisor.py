@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypedDict
@@ -19,7 +19,7 @@ from orchestration.groups import Group, plan_groups, replica_options, single_gro
 from orchestration.node_types import ray_inventory
 from orchestration.placement import PlacementError, Plan, Slot, extend
 from orchestration.replicas import Action, Drain, End, Publish, Replicas, Start, Wake
-from orchestration.scaling import Load, Scaler
+from orchestration.scaling import Load, Scaler, Work
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +28,7 @@ GROUP_TIMEOUT_S = 60.0
 PENDING_TIMEOUT_S = 1800.0
 END_TIMEOUT_S = 5.0
 SCALE_EVERY_S = 1.0
+FIGURES_TIMEOUT_S = 2.0
 NO_ROOM_S = 60.0
 """Until growth is tried again where there was no room for it."""
 _CONCURRENT_CALLS = 1000
@@ -163,8 +164,7 @@ class Supervisor:
             for name in order
             if name in self._running and self._running[name].loaded is not None
         ]
-        calls = [_call(running.handle.figures.remote()) for _, running in loaded]
-        now = await asyncio.gather(*calls, return_exceptions=True)
+        now = await _figures([running.handle for _, running in loaded])
         return [
             PlacementRow(
                 stage=running.slot.stage,
@@ -177,7 +177,7 @@ class Supervisor:
                 memory_mb=round(figures.memory_mb),
             )
             for (name, running), figures in zip(loaded, now, strict=True)
-            if not isinstance(figures, BaseException)  # died this very moment
+            if not isinstance(figures, BaseException)  # died this very moment, or hangs
         ]
 
     async def loaded(self) -> dict[str, Any]:
@@ -205,11 +205,12 @@ class Supervisor:
 
     async def _scale(self, stage: str, scaler: Scaler) -> None:
         """Grow and shrink the pool of `stage` as its load asks."""
+        work = Work()
         pause_s = SCALE_EVERY_S
         while not self._stopping:
             await asyncio.sleep(pause_s)
             pause_s = SCALE_EVERY_S
-            load = await self._load(stage)
+            load = await self._load(stage, work)
             serving, wanted = len(self._replicas.pool(stage)), self._replicas.wanted(stage)
             step = scaler.decide(load, serving, wanted, time.monotonic())
             try:
@@ -224,18 +225,14 @@ class Supervisor:
                 log.warning("%s is %.1f s late and cannot grow: %s", stage, load.overdue_s, error)
                 pause_s = NO_ROOM_S
 
-    async def _load(self, stage: str) -> Load:
+    async def _load(self, stage: str, work: Work) -> Load:
         serving = [self._running[name].handle for name in self._replicas.pool(stage) if name in self._running]
-        told, queues = await asyncio.gather(
-            asyncio.gather(*(_call(handle.figures.remote()) for handle in serving), return_exceptions=True),
-            asyncio.gather(
-                *(_call(each.figures.remote()) for each in self._gateways), return_exceptions=True
-            ),
-        )
+        told, queues = await asyncio.gather(_figures(serving), _figures(self._gateways))
         replicas = [figures for figures in told if not isinstance(figures, BaseException)]
         overdue = [figures.queue.overdue_s for figures in replicas]
         overdue += [queue[stage].overdue_s for queue in queues if isinstance(queue, dict) and stage in queue]
-        return Load(max(overdue, default=0.0), sum(figures.busy for figures in replicas))
+        worked_s = {figures.replica: figures.busy_s for figures in replicas}
+        return Load(max(overdue, default=0.0), work.busy(worked_s, time.monotonic()))
 
     async def stop(self) -> None:
         """End every replica; returns when their processes are gone."""
@@ -442,6 +439,12 @@ class Supervisor:
 async def _call(ref: Any) -> Any:
     """Await a Ray call (awaiting the reference itself leaks, ray#45895)."""
     return await asyncio.wrap_future(ref.future())
+
+
+async def _figures(actors: Sequence[Any]) -> list[Any]:
+    """The figures of each of `actors`, or the exception of one that tells none in time."""
+    told = (asyncio.wait_for(_call(actor.figures.remote()), FIGURES_TIMEOUT_S) for actor in actors)
+    return await asyncio.gather(*told, return_exceptions=True)
 
 
 async def _gone(pid: int) -> None:

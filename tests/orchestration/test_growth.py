@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from actors.queue.pace import Counts
 from orchestration import supervisor
 from orchestration.asks import Ask
 from orchestration.groups import Group
 from orchestration.inventory import Inventory, Node
 from orchestration.placement import Plan
 from orchestration.replicas import End, Replicas
+from orchestration.scaling import Load, Work
 from orchestration.supervisor import StageFailedError, Supervisor
 
 PRESENT = Node("head", 1.0, 10**10)
@@ -68,6 +71,28 @@ async def test_a_replica_that_still_loads_when_it_is_to_go_is_not_asked_to_finis
     growing._running[name] = SimpleNamespace(loaded=None)  # type: ignore[assignment]
     await growing._drain(name)
     assert growing.ended == [name]
+
+
+class Told:
+    """An actor whose `figures` come; without any, never."""
+
+    def __init__(self, figures: Any = None) -> None:
+        self._figures = figures
+        self.figures = SimpleNamespace(remote=lambda: self)
+
+    def future(self) -> Future[Any]:
+        coming: Future[Any] = Future()
+        if self._figures is not None:
+            coming.set_result(self._figures)
+        return coming
+
+
+async def test_one_that_tells_no_figures_does_not_keep_a_pool_as_it_is(
+    growing: Growing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "FIGURES_TIMEOUT_S", 0.01)
+    growing._gateways = [Told(), Told({"stt": Counts().figures(1, 0, 3.0, 3.0)})]
+    assert await growing._load("stt", Work()) == Load(3.0, 0.0)
 
 
 async def test_growth_that_ray_hinders_is_tried_again(

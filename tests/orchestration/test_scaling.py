@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchestration.scaling import GROW_AFTER_S, OVERDUE_S, SHRINK_AFTER_S, Load, Scaler
+from orchestration.scaling import GROW_AFTER_S, OVERDUE_S, SHRINK_AFTER_S, Load, Scaler, Work
 
 LATE = Load(overdue_s=OVERDUE_S, busy=1.0)
 IN_TIME = Load(overdue_s=0.0, busy=1.0)
@@ -52,3 +52,18 @@ def test_work_in_between_begins_the_idleness_anew() -> None:
     assert not any(decisions(scaler, IDLE, SHRINK_AFTER_S - 1, wanted=2))
     assert scaler.decide(IN_TIME, 2, 2, 160.0) == 0
     assert not any(decisions(scaler, IDLE, SHRINK_AFTER_S - 1, wanted=2, start_s=161.0))
+
+
+def test_work_is_what_was_added_since_the_last_look() -> None:
+    work = Work()
+    assert work.busy({"a": 50.0, "b": 7.0}, 100.0) == 0.0
+    assert work.busy({"a": 52.0, "b": 8.0}, 102.0) == 1.5
+    assert work.busy({"a": 52.0, "b": 8.0}, 103.0) == 0.0
+
+
+def test_a_replica_counts_from_its_second_look_on_and_never_for_more_than_one() -> None:
+    work = Work()
+    work.busy({"a": 0.0}, 0.0)
+    assert work.busy({"a": 1.0, "b": 90.0}, 1.0) == 1.0
+    assert work.busy({"b": 91.1}, 2.0) == 1.0
+    assert work.busy({"a": 9.0, "b": 91.1}, 3.0) == 0.0, "a did not answer the last look"
