@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from actors import pretrained
 from actors.messages import STT_RATE_HZ
-from actors.stt.listening import Heard, Listener, Stop
+from actors.stt.listening import Heard, Stop
+from actors.stt.transformers_listening import TransformersListener
 from actors.stt.utterance import Window
 
-KINDS = {
-    "moonshine": "MoonshineForConditionalGeneration",
-    "moonshine_streaming": "MoonshineStreamingForConditionalGeneration",
-}
-PUBLISHED = {"streaming-small": 123e6, "streaming-medium": 245e6, "tiny": 27e6, "base": 61e6}
 ENGLISH_TOKENS_PER_S = 6.5
 """The model's own bound, which keeps it from going round in circles (generation_config of the checkpoints)."""
 OTHER_TOKENS_PER_S = 16
@@ -37,35 +33,30 @@ class MoonshineOptions:
     """Windows heard together on a GPU, at most."""
 
 
-class Moonshine(Listener):
+class Moonshine(TransformersListener):
     """Transcripts in the one language of the checkpoint."""
 
     name: ClassVar[str] = "moonshine"
     like: ClassVar[float] = 1.25
     """Its first layer is normalised over the whole window, padding included."""
+    kinds: ClassVar[Mapping[str, str]] = {
+        "moonshine": "MoonshineForConditionalGeneration",
+        "moonshine_streaming": "MoonshineStreamingForConditionalGeneration",
+    }
+    published: ClassVar[Mapping[str, float]] = {
+        "streaming-small": 123e6,
+        "streaming-medium": 245e6,
+        "tiny": 27e6,
+        "base": 61e6,
+    }
 
     def __init__(self, options: MoonshineOptions | None = None) -> None:
         super().__init__(options or MoonshineOptions())
-        self._model: Any = None
-        self._processor: Any = None
 
     @property
     def languages(self) -> tuple[str, ...]:
         found = re.search(r"-([a-z]{2})$", self._options.model_name)
         return (found[1] if found else "en",)
-
-    def load(self, device: str, dtype: str, threads: int) -> None:
-        from transformers import AutoProcessor
-
-        model, folder = pretrained.load(self._options.model_name, KINDS, device, dtype, threads)
-        self.install(model, AutoProcessor.from_pretrained(folder), device)
-
-    def install(self, model: Any, processor: Any, device: str) -> None:
-        """Use a loaded model on `device` and its processor."""
-        self._model, self._processor, self._device = model, processor, device
-
-    def memory_bytes(self, dtype: str) -> int:
-        return pretrained.memory_bytes(self._options.model_name, dtype, PUBLISHED)
 
     def hear(self, windows: Sequence[Window], stops: Sequence[Stop]) -> list[Heard]:
         import torch

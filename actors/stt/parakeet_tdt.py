@@ -8,15 +8,10 @@ from typing import Any, ClassVar
 
 from actors import pretrained
 from actors.messages import STT_RATE_HZ, Word
-from actors.stt.listening import Heard, Listener, Stop
+from actors.stt.listening import Heard, Stop
+from actors.stt.transformers_listening import TransformersListener
 from actors.stt.utterance import Window
 
-KINDS = {
-    "parakeet_tdt": "ParakeetForTDT",
-    "parakeet_rnnt": "ParakeetForRNNT",
-    "parakeet_ctc": "ParakeetForCTC",
-}
-PUBLISHED = {"0.6b": 617e6, "1.1b": 1.1e9}
 EUROPEAN = "bg hr cs da nl en et fi fr de el hu it lv lt mt pl pt ro sk sl es sv ru uk"
 """What tdt-0.6b-v3 was trained on."""
 FRAME_SAMPLES = STT_RATE_HZ * 2 // 25
@@ -36,16 +31,20 @@ class ParakeetTdtOptions:
     """Windows heard together on a GPU, at most."""
 
 
-class ParakeetTdt(Listener):
+class ParakeetTdt(TransformersListener):
     """Transcripts with word times (from transducers)."""
 
     name: ClassVar[str] = "parakeet-tdt"
     longest_s: ClassVar[float] = 60.0
+    kinds: ClassVar[Mapping[str, str]] = {
+        "parakeet_tdt": "ParakeetForTDT",
+        "parakeet_rnnt": "ParakeetForRNNT",
+        "parakeet_ctc": "ParakeetForCTC",
+    }
+    published: ClassVar[Mapping[str, float]] = {"0.6b": 617e6, "1.1b": 1.1e9}
 
     def __init__(self, options: ParakeetTdtOptions | None = None) -> None:
         super().__init__(options or ParakeetTdtOptions())
-        self._model: Any = None
-        self._processor: Any = None
 
     @property
     def languages(self) -> tuple[str, ...] | None:
@@ -53,19 +52,6 @@ class ParakeetTdt(Listener):
         if "v3" in name:
             return tuple(EUROPEAN.split())
         return ("en",) if name.startswith("nvidia/") else None
-
-    def load(self, device: str, dtype: str, threads: int) -> None:
-        from transformers import AutoProcessor
-
-        model, folder = pretrained.load(self._options.model_name, KINDS, device, dtype, threads)
-        self.install(model, AutoProcessor.from_pretrained(folder), device)
-
-    def install(self, model: Any, processor: Any, device: str) -> None:
-        """Use a loaded model on `device` and its processor."""
-        self._model, self._processor, self._device = model, processor, device
-
-    def memory_bytes(self, dtype: str) -> int:
-        return pretrained.memory_bytes(self._options.model_name, dtype, PUBLISHED)
 
     def hear(self, windows: Sequence[Window], stops: Sequence[Stop]) -> list[Heard]:
         import torch

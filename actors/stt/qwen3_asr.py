@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from actors import pretrained
 from actors.messages import STT_RATE_HZ
-from actors.stt.listening import Heard, Listener, Stop
+from actors.stt.listening import Heard, Stop
+from actors.stt.transformers_listening import TransformersListener
 from actors.stt.utterance import Window
 
-KINDS = {"qwen3_asr": "Qwen3ASRForConditionalGeneration"}
-PUBLISHED = {"0.6B": 0.94e9, "1.7B": 2.35e9}
 LANGUAGES = "ar yue zh cs da nl en fil fi fr de el hi hu id it ja ko mk ms fa pl pt ro ru es sv th tr vi"
 TOKENS_PER_S = 16
 SPARE_TOKENS = 24
@@ -34,15 +33,15 @@ class Qwen3AsrOptions:
     """Windows heard together on a GPU, at most."""
 
 
-class Qwen3Asr(Listener):
+class Qwen3Asr(TransformersListener):
     """Transcripts with their language."""
 
     name: ClassVar[str] = "qwen3-asr"
+    kinds: ClassVar[Mapping[str, str]] = {"qwen3_asr": "Qwen3ASRForConditionalGeneration"}
+    published: ClassVar[Mapping[str, float]] = {"0.6B": 0.94e9, "1.7B": 2.35e9}
 
     def __init__(self, options: Qwen3AsrOptions | None = None) -> None:
         super().__init__(options or Qwen3AsrOptions())
-        self._model: Any = None
-        self._processor: Any = None
         self._codes: dict[str, str] = {}
 
     @property
@@ -50,21 +49,13 @@ class Qwen3Asr(Listener):
         return tuple(LANGUAGES.split())
 
     def load(self, device: str, dtype: str, threads: int) -> None:
-        from transformers import AutoProcessor
-
-        dtype = pretrained.bfloat16_dtype(device, dtype)
-        model, folder = pretrained.load(self._options.model_name, KINDS, device, dtype, threads)
-        self.install(model, AutoProcessor.from_pretrained(folder), device)
+        super().load(device, pretrained.bfloat16_dtype(device, dtype), threads)
 
     def install(self, model: Any, processor: Any, device: str) -> None:
-        """Use a loaded model on `device` and its processor."""
         from transformers.models.qwen3_asr.processing_qwen3_asr import LANGUAGE_CODE_TO_NAME
 
-        self._model, self._processor, self._device = model, processor, device
+        super().install(model, processor, device)
         self._codes = {name: code for code, name in LANGUAGE_CODE_TO_NAME.items()}
-
-    def memory_bytes(self, dtype: str) -> int:
-        return pretrained.memory_bytes(self._options.model_name, dtype, PUBLISHED)
 
     def hear(self, windows: Sequence[Window], stops: Sequence[Stop]) -> list[Heard]:
         import torch
