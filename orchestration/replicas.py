@@ -16,6 +16,11 @@ FIRST_DELAY_S = 1.0
 LONGEST_DELAY_S = 60.0
 
 
+def place(replica: str) -> str:
+    """The name of the slot that `replica` runs in."""
+    return replica.partition(".")[0]
+
+
 @dataclass(frozen=True)
 class Start:
     """Start a replica in `slot` and load it."""
@@ -26,7 +31,7 @@ class Start:
 
 @dataclass(frozen=True)
 class End:
-    """Make sure that the process of `replica` is gone."""
+    """Make sure that the process of `replica` is gone; a place that is nobody's then is given back."""
 
     replica: str
 
@@ -149,6 +154,11 @@ class Replicas:
         due = [r for r in self._all if r.state == "waiting" and r.retry_at_s <= now_s]
         return [] if self._stopped else [self._start(replica) for replica in due]
 
+    def loads(self, name: str) -> bool:
+        """Whether the process `name` is to be made and loaded, still."""
+        replica = self._find(name)
+        return replica is not None and replica.state == "loading"
+
     def move(self, name: str, slot: Slot) -> None:
         """`name` is to run in `slot`, as the node that it was on is gone."""
         replica = self._find(name)
@@ -175,7 +185,7 @@ class Replicas:
         was = leaving.state
         if was == "waiting":
             self._all.remove(leaving)
-            return []
+            return [End(leaving.name)]
         leaving.state = "draining"
         if was != "serving":
             return [Drain(leaving.name)]
@@ -183,9 +193,9 @@ class Replicas:
         return [self._publish(stage), Drain(leaving.name)]
 
     def drained(self, name: str) -> list[Action]:
-        """`name` has nothing left to do."""
+        """`name`, which was to finish, has nothing left to do."""
         replica = self._find(name)
-        if replica is None:
+        if replica is None or replica.state != "draining":
             return []
         self._all.remove(replica)
         return [End(name)]

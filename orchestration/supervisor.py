@@ -18,7 +18,7 @@ from orchestration.asks import Ask
 from orchestration.groups import Group, plan_groups, replica_options, single_group
 from orchestration.node_types import ray_inventory
 from orchestration.placement import PlacementError, Plan, Slot, extend
-from orchestration.replicas import Action, Drain, End, Publish, Replicas, Start, Wake
+from orchestration.replicas import Action, Drain, End, Publish, Replicas, Start, Wake, place
 from orchestration.scaling import Load, Scaler, Work
 
 log = logging.getLogger(__name__)
@@ -85,6 +85,8 @@ class Supervisor:
         self._plan = Plan((), ())
         self._replicas = Replicas(())
         self._running: dict[str, _Running] = {}
+        self._ending: set[str] = set()
+        """Processes that are about to be gone."""
         self._gateways: list[Any] = []
         self._groups: list[tuple[Group, Any]] = []
         self._since: dict[str, tuple[str, float]] = {}
@@ -274,6 +276,9 @@ class Supervisor:
         except (PlacementError, StageFailedError) as error:
             self._lost(name, str(error))
             return
+        if not self._replicas.loads(name):  # it was to go meanwhile
+            self._carry_out(self._replicas.drained(name))
+            return
         handle = self._create(slot, name, ask)
         running = self._running[name] = _Running(
             slot,
@@ -387,6 +392,7 @@ class Supervisor:
             await self.remove_gateway(gateway)
 
     async def _drain(self, name: str) -> None:
+        """Let `name` finish; where its process is still to be made, `_start` sees that it is not wanted."""
         running = self._running.get(name)
         if running is not None:
             if running.loaded is not None:
@@ -398,23 +404,25 @@ class Supervisor:
         import ray
 
         running = self._running.pop(name, None)
-        if running is None:
-            return
-        await asyncio.wait({running.born}, timeout=END_TIMEOUT_S)
-        ray.kill(running.handle)
-        await asyncio.wait({running.watched}, timeout=END_TIMEOUT_S)
-        if running.born.done() and running.born.exception() is None:
-            node, pid = running.born.result()
-            if node == ray.get_runtime_context().get_node_id():
-                await _gone(pid)
-        self._release(running.slot)
+        if running is not None:
+            self._ending.add(name)
+            await asyncio.wait({running.born}, timeout=END_TIMEOUT_S)
+            ray.kill(running.handle)
+            await asyncio.wait({running.watched}, timeout=END_TIMEOUT_S)
+            if running.born.done() and running.born.exception() is None:
+                node, pid = running.born.result()
+                if node == ray.get_runtime_context().get_node_id():
+                    await _gone(pid)
+            self._ending.discard(name)
+        if name not in self._ending:
+            self._release(place(name))
 
-    def _release(self, slot: Slot) -> None:
-        """Give back a place that is no longer used."""
-        if any(replica.slot.name == slot.name for replica in self._replicas.all()) or self._stopping:
+    def _release(self, slot: str) -> None:
+        """Give back the place `slot` where no replica has it."""
+        if any(replica.slot.name == slot for replica in self._replicas.all()) or self._stopping:
             return
-        self._plan = replace(self._plan, slots=tuple(s for s in self._plan.slots if s.name != slot.name))
-        self._forget_group(slot.name)
+        self._plan = replace(self._plan, slots=tuple(s for s in self._plan.slots if s.name != slot))
+        self._forget_group(slot)
 
     def _forget_group(self, slot: str) -> None:
         """`slot` leaves its group; a group without slots is given back."""

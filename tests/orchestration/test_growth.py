@@ -13,8 +13,8 @@ from orchestration import supervisor
 from orchestration.asks import Ask
 from orchestration.groups import Group
 from orchestration.inventory import Inventory, Node
-from orchestration.placement import Plan
-from orchestration.replicas import End, Replicas
+from orchestration.placement import Plan, Slot
+from orchestration.replicas import Drain, End, Replicas
 from orchestration.scaling import Load, Work
 from orchestration.supervisor import StageFailedError, Supervisor
 
@@ -42,6 +42,9 @@ class Growing(Supervisor):
     def _carry_out(self, actions: list[Any]) -> None:
         self.ended += [action.replica for action in actions if isinstance(action, End)]
 
+    def _create(self, slot: Slot, name: str, ask: Ask) -> Any:
+        raise AssertionError(f"{name} was made")
+
 
 @pytest.fixture
 def growing(monkeypatch: pytest.MonkeyPatch) -> Growing:
@@ -67,10 +70,29 @@ async def test_its_place_is_taken_while_it_is_asked_for_and_given_back_if_it_is_
 
 
 async def test_a_replica_that_still_loads_when_it_is_to_go_is_not_asked_to_finish(growing: Growing) -> None:
+    growing._replicas._wanted["stt"] = 1
     name = await growing.grow("stt")
+    assert growing._replicas.shrink("stt") == [Drain(name)]
     growing._running[name] = SimpleNamespace(loaded=None)  # type: ignore[assignment]
     await growing._drain(name)
     assert growing.ended == [name]
+
+
+async def test_a_replica_that_is_to_go_before_its_process_is_made_is_never_made(growing: Growing) -> None:
+    growing._replicas._wanted["stt"] = 1
+    name = await growing.grow("stt")
+
+    async def placed_again(slot: Slot, name: str) -> Slot:
+        for action in growing._replicas.shrink("stt"):
+            assert isinstance(action, Drain)
+            await growing._drain(action.replica)
+        return slot
+
+    growing._place_again = placed_again  # type: ignore[method-assign]
+    await growing._start(growing._plan.slots[0], name)
+    assert growing.ended == [name] and not growing._running
+    await growing._end(name)
+    assert not growing._plan.slots, "its place is given back"
 
 
 class Told:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from orchestration.placement import Slot
-from orchestration.replicas import Action, Drain, End, Publish, Replicas, Start, Wake
+from orchestration.replicas import Action, Drain, End, Publish, Replicas, Start, Wake, place
 
 
 def slot(name: str, standby: bool = False) -> Slot:
@@ -139,12 +139,29 @@ def test_a_replica_that_dies_while_draining_is_not_replaced() -> None:
     assert replicas.drained("stt-1") == []
 
 
-def test_a_place_that_waits_for_its_next_try_goes_at_once() -> None:
+def test_a_place_that_waits_for_its_next_try_goes_at_once_and_is_given_back() -> None:
     replicas = started(slot("stt-0"), slot("stt-1"))
     replicas.lost("stt-1", "killed", 0.0)
     replicas.lost("stt-1.1", "cannot load", 0.0)
-    assert replicas.shrink("stt") == []
+    assert replicas.shrink("stt") == [End("stt-1.1")]
+    assert place("stt-1.1") == place("stt-1") == "stt-1"
     assert states(replicas) == {"stt-0": "serving"}
+
+
+def test_one_that_is_to_go_before_its_process_is_made_need_not_be_made() -> None:
+    replicas = started(slot("stt-0"))
+    replicas.grow(slot("stt-1"))
+    assert replicas.loads("stt-1")
+    assert replicas.shrink("stt") == [Drain("stt-1")]
+    assert not replicas.loads("stt-1")
+    assert replicas.drained("stt-1") == [End("stt-1")]
+
+
+def test_only_what_was_to_finish_has_finished() -> None:
+    replicas = started(slot("stt-0"))
+    replicas.lost("stt-0", "killed", 0.0)
+    assert replicas.drained("stt-0.1") == []
+    assert replicas.loads("stt-0.1") and not replicas.loads("stt-0")
 
 
 def test_after_stop_nothing_is_replaced() -> None:
