@@ -14,6 +14,8 @@ from orchestration.placement import Slot
 State = Literal["loading", "serving", "standby", "draining", "waiting"]
 FIRST_DELAY_S = 1.0
 LONGEST_DELAY_S = 60.0
+GROWTH_TRIES = 3
+"""Loads in a row that may fail before a replica beyond the minimum is given up."""
 
 
 def place(replica: str) -> str:
@@ -57,7 +59,15 @@ class Wake:
     at_s: float
 
 
-Action = Start | End | Drain | Publish | Wake
+@dataclass(frozen=True)
+class GaveUp:
+    """`stage` does without a replica by which it had grown: it cannot be loaded."""
+
+    stage: str
+    reason: str
+
+
+Action = Start | End | Drain | Publish | Wake | GaveUp
 
 
 @dataclass
@@ -75,6 +85,8 @@ class Replica:
     reason: str = ""
     """Why the last one ended."""
     retry_at_s: float = 0.0
+    grown: bool = False
+    """Whether it is beyond the minimum."""
 
 
 class Replicas:
@@ -127,7 +139,8 @@ class Replicas:
     def lost(self, name: str, reason: str, now_s: float) -> list[Action]:
         """The process `name` died, or could not load: stand-in first, then replacement.
 
-        A load that fails again and again is tried at growing intervals (1 s, 2 s, … 60 s).
+        A load that fails again and again is tried at growing intervals (1 s, 2 s, … 60 s), or, of a replica beyond the
+        minimum, given up: as long as one is awaited its stage neither grows nor shrinks.
         """
         replica = self._find(name)
         if replica is None or replica.state == "waiting":
@@ -144,6 +157,10 @@ class Replicas:
             actions.insert(0, self._publish(stage))
         if was == "loading":
             replica.failed_loads += 1
+            if replica.grown and replica.failed_loads >= GROWTH_TRIES:
+                self._all.remove(replica)
+                self._wanted[stage] -= 1
+                return [*actions, GaveUp(stage, reason)]
             delay_s = min(LONGEST_DELAY_S, FIRST_DELAY_S * 2 ** (replica.failed_loads - 1))
             replica.retry_at_s = now_s + delay_s
             return [*actions, Wake(replica.retry_at_s)]
@@ -167,7 +184,7 @@ class Replicas:
 
     def grow(self, slot: Slot) -> list[Action]:
         """One serving replica more, in `slot`."""
-        replica = Replica(slot, slot.name, "loading")
+        replica = Replica(slot, slot.name, "loading", grown=True)
         self._all.append(replica)
         self._wanted[slot.stage] += 1
         return [Start(slot, replica.name)]

@@ -18,7 +18,7 @@ from orchestration.asks import Ask
 from orchestration.groups import Group, plan_groups, replica_options, single_group
 from orchestration.node_types import ray_inventory
 from orchestration.placement import PlacementError, Plan, Slot, extend
-from orchestration.replicas import Action, Drain, End, Publish, Replicas, Start, Wake, place
+from orchestration.replicas import Action, Drain, End, GaveUp, Publish, Replicas, Start, Wake, place
 from orchestration.scaling import Load, Scaler, Work
 
 log = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ END_TIMEOUT_S = 5.0
 SCALE_EVERY_S = 1.0
 FIGURES_TIMEOUT_S = 2.0
 NO_ROOM_S = 60.0
-"""Until growth is tried again where there was no room for it."""
+"""Until growth is tried again where there was no room for it, or it could not be loaded."""
 _CONCURRENT_CALLS = 1000
 
 
@@ -87,6 +87,8 @@ class Supervisor:
         self._running: dict[str, _Running] = {}
         self._ending: set[str] = set()
         """Processes that are about to be gone."""
+        self._grows_from_s: dict[str, float] = {}
+        """When a stage that could not grow may try again, monotonic s."""
         self._gateways: list[Any] = []
         self._groups: list[tuple[Group, Any]] = []
         self._since: dict[str, tuple[str, float]] = {}
@@ -208,15 +210,13 @@ class Supervisor:
     async def _scale(self, stage: str, scaler: Scaler) -> None:
         """Grow and shrink the pool of `stage` as its load asks."""
         work = Work()
-        pause_s = SCALE_EVERY_S
         while not self._stopping:
-            await asyncio.sleep(pause_s)
-            pause_s = SCALE_EVERY_S
+            await asyncio.sleep(SCALE_EVERY_S)
             load = await self._load(stage, work)
             serving, wanted = len(self._replicas.pool(stage)), self._replicas.wanted(stage)
             step = scaler.decide(load, serving, wanted, time.monotonic())
             try:
-                if step > 0:
+                if step > 0 and time.monotonic() >= self._grows_from_s.get(stage, 0.0):
                     log.info(
                         "%s is %.1f s late: %s is started", stage, load.overdue_s, await self.grow(stage)
                     )
@@ -224,8 +224,11 @@ class Supervisor:
                     log.info("%s has too little to do: one replica goes", stage)
                     await self.shrink(stage)
             except Exception as error:  # Ray's own included: the next look may go better
-                log.warning("%s is %.1f s late and cannot grow: %s", stage, load.overdue_s, error)
-                pause_s = NO_ROOM_S
+                self._cannot_grow(stage, str(error))
+
+    def _cannot_grow(self, stage: str, reason: str) -> None:
+        log.warning("%s cannot grow, which is tried again in %.0f s: %s", stage, NO_ROOM_S, reason)
+        self._grows_from_s[stage] = time.monotonic() + NO_ROOM_S
 
     async def _load(self, stage: str, work: Work) -> Load:
         serving = [self._running[name].handle for name in self._replicas.pool(stage) if name in self._running]
@@ -371,6 +374,8 @@ class Supervisor:
                     self._spawn(self._drain(replica))
                 case Wake(at_s):
                     self._spawn(self._wake(at_s))
+                case GaveUp(stage, reason):
+                    self._cannot_grow(stage, reason)
 
     def _push(self, gateway: Any, stage: str) -> None:
         from actors.queue.link import Replica

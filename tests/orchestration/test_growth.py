@@ -14,7 +14,7 @@ from orchestration.asks import Ask
 from orchestration.groups import Group
 from orchestration.inventory import Inventory, Node
 from orchestration.placement import Plan, Slot
-from orchestration.replicas import Drain, End, Replicas
+from orchestration.replicas import Drain, End, GaveUp, Replicas
 from orchestration.scaling import Load, Work
 from orchestration.supervisor import StageFailedError, Supervisor
 
@@ -115,6 +115,26 @@ async def test_one_that_tells_no_figures_does_not_keep_a_pool_as_it_is(
     monkeypatch.setattr(supervisor, "FIGURES_TIMEOUT_S", 0.01)
     growing._gateways = [Told(), Told({"stt": Counts().figures(1, 0, 3.0, 3.0)})]
     assert await growing._load("stt", Work()) == Load(3.0, 0.0)
+
+
+async def test_a_stage_that_could_not_grow_waits_before_it_tries_again(
+    growing: Growing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "SCALE_EVERY_S", 0.0)
+    Supervisor._carry_out(growing, [GaveUp("stt", "out of memory")])
+    looks = iter([1, 1, 1])
+
+    def decide(*_: Any) -> int:
+        growing._stopping = (step := next(looks, None)) is None
+        return step or 0
+
+    await growing._scale("stt", SimpleNamespace(decide=decide))  # type: ignore[arg-type]
+    assert not growing.asked
+    growing._stopping = False
+    monkeypatch.setitem(growing._grows_from_s, "stt", 0.0)
+    looks = iter([1])
+    await growing._scale("stt", SimpleNamespace(decide=decide))  # type: ignore[arg-type]
+    assert growing.asked
 
 
 async def test_growth_that_ray_hinders_is_tried_again(

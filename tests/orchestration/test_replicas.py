@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from orchestration.placement import Slot
-from orchestration.replicas import Action, Drain, End, Publish, Replicas, Start, Wake, place
+from orchestration.replicas import (
+    GROWTH_TRIES,
+    Action,
+    Drain,
+    End,
+    GaveUp,
+    Publish,
+    Replicas,
+    Start,
+    Wake,
+    place,
+)
 
 
 def slot(name: str, standby: bool = False) -> Slot:
@@ -118,6 +129,23 @@ def test_growth_starts_one_more_in_its_own_place() -> None:
     assert replicas.grow(slot("stt-1")) == [Start(slot("stt-1"), "stt-1")]
     replicas.loaded("stt-1")
     assert replicas.pool("stt") == ["stt-0", "stt-1"]
+
+
+def test_growth_that_cannot_be_loaded_is_given_up_after_a_few_tries() -> None:
+    replicas = started(slot("stt-0"))
+    replicas.grow(slot("stt-1"))
+    name, now = "stt-1", 0.0
+    for _ in range(GROWTH_TRIES - 1):
+        _, wake = replicas.lost(name, "out of memory", now)
+        assert isinstance(wake, Wake)
+        now = wake.at_s
+        [start] = replicas.tick(now)
+        assert isinstance(start, Start)
+        name = start.replica
+    assert replicas.wanted("stt") == 2
+    assert replicas.lost(name, "out of memory", now) == [End(name), GaveUp("stt", "out of memory")]
+    assert (replicas.wanted("stt"), states(replicas)) == (1, {"stt-0": "serving"})
+    assert replicas.tick(now + 100.0) == []
 
 
 def test_shrinking_drains_the_newest_before_it_ends() -> None:
