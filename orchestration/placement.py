@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from actors.registry import STAGES
 from orchestration.asks import KINDS, Ask, DeviceAsk, parse_device, show_bytes
-from orchestration.inventory import Inventory
+from orchestration.inventory import Inventory, Node
 from orchestration.ledger import (
     LIGHT_STAGES,
     GpuUse,
@@ -57,6 +57,10 @@ class Slot:
         """The device as the replica itself sees it."""
         return "+".join(f"cuda:{index}" for index in range(len(self.gpus))) if self.gpus else self.device
 
+    def on(self, node: Node) -> Slot:
+        """The same place on `node`, which was still to come when it was planned."""
+        return replace(self, node=node.name, node_id=node.node_id, pending=False)
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -68,6 +72,11 @@ class Plan:
 
     def ask(self, stage: str) -> Ask:
         return next(ask for ask in self.asks if ask.stage == stage)
+
+    def with_slots(self, slots: Sequence[Slot]) -> Plan:
+        """The plan with `slots` in place of those of the same names."""
+        new = {slot.name: slot for slot in slots}
+        return replace(self, slots=tuple(new.get(slot.name, slot) for slot in self.slots))
 
     def of(self, stage: str) -> tuple[Slot, ...]:
         return tuple(slot for slot in self.slots if slot.stage == stage)

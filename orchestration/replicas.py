@@ -176,11 +176,11 @@ class Replicas:
         replica = self._find(name)
         return replica is not None and replica.state == "loading"
 
-    def move(self, name: str, slot: Slot) -> None:
-        """`name` is to run in `slot`, as the node that it was on is gone."""
-        replica = self._find(name)
-        if replica is not None:
-            replica.slot = slot
+    def move(self, slot: Slot) -> None:
+        """The place of that name is now this one."""
+        for replica in self._all:
+            if replica.slot.name == slot.name:
+                replica.slot = slot
 
     def grow(self, slot: Slot) -> list[Action]:
         """One serving replica more, in `slot`."""

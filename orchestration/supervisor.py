@@ -122,6 +122,8 @@ class Supervisor:
     async def _begin(self, plan: Plan) -> None:
         pending = {slot.node for slot in plan.slots if slot.pending}
         await asyncio.gather(*(self._reserve(group, group.node in pending) for group in plan_groups(plan)))
+        for slot in await self._joined(plan.slots):
+            self._replicas.move(slot)
         starts = self._replicas.begin()
         await asyncio.gather(
             *(self._start(start.slot, start.replica) for start in starts if isinstance(start, Start))
@@ -197,8 +199,9 @@ class Supervisor:
         self._plan = replace(self._plan, slots=(*self._plan.slots, slot))  # others must not take its place
         try:
             await self._reserve(single_group(slot, self._plan.ask(stage)), slot.pending)
-        except StageFailedError:
-            self._plan = replace(self._plan, slots=tuple(s for s in self._plan.slots if s is not slot))
+            [slot] = await self._joined([slot])
+        except Exception:
+            self._release(slot.name)
             raise
         self._carry_out(self._replicas.grow(slot))
         return slot.name
@@ -271,11 +274,32 @@ class Supervisor:
                 f"{limit_s:.0f} s; something else in this Ray cluster holds it."
             )
 
+    async def _joined(self, slots: Sequence[Slot]) -> Sequence[Slot]:
+        """`slots` of the plan, whose groups are reserved, on the nodes that have joined for them: what is planned next
+        sees there what they take."""
+        if not any(slot.pending for slot in slots):
+            return slots
+        inventory = await asyncio.to_thread(ray_inventory, self._cluster_file)
+        there = {node.node_id: node for node in inventory.nodes if not node.pending}
+        got = {slot.name: there.get(await self._node_of(slot.name)) for slot in slots if slot.pending}
+        joined = [slot.on(node) if (node := got.get(slot.name)) else slot for slot in slots]
+        self._plan = self._plan.with_slots(joined)
+        return joined
+
+    async def _node_of(self, slot: str) -> str | None:
+        """Id of the node on which `slot` is reserved; None: it is gone again."""
+        from ray.util import placement_group_table
+
+        group, made = next((group, made) for group, made in self._groups if slot in group.of)
+        table = await asyncio.to_thread(placement_group_table, made)
+        node_id: str | None = table.get("bundles_to_node_id", {}).get(group.of[slot])
+        return node_id
+
     async def _start(self, slot: Slot, name: str) -> None:
         """Start the process `name`, load its model, and enter the outcome."""
         ask = self._plan.ask(slot.stage)
         try:
-            slot = await self._place_again(slot, name)
+            slot = await self._place_again(slot)
         except (PlacementError, StageFailedError) as error:
             self._lost(name, str(error))
             return
@@ -296,7 +320,7 @@ class Supervisor:
             return
         self._carry_out(self._replicas.loaded(name))
 
-    async def _place_again(self, slot: Slot, name: str) -> Slot:
+    async def _place_again(self, slot: Slot) -> Slot:
         """`slot` itself, or another place for it where its node is gone."""
         import ray
 
@@ -309,7 +333,8 @@ class Supervisor:
         self._forget_group(slot.name)
         await self._reserve(single_group(moved, self._plan.ask(slot.stage)), moved.pending)
         self._plan = replace(others, slots=(*others.slots, moved))
-        self._replicas.move(name, moved)
+        [moved] = await self._joined([moved])
+        self._replicas.move(moved)
         return moved
 
     def _create(self, slot: Slot, name: str, ask: Ask) -> Any:

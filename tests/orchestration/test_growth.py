@@ -13,13 +13,14 @@ from orchestration import supervisor
 from orchestration.asks import Ask
 from orchestration.groups import Group
 from orchestration.inventory import Inventory, Node
-from orchestration.placement import Plan, Slot
+from orchestration.placement import PlacementError, Plan, Slot
 from orchestration.replicas import Drain, End, GaveUp, Replicas
 from orchestration.scaling import Load, Work
 from orchestration.supervisor import StageFailedError, Supervisor
 
 PRESENT = Node("head", 1.0, 10**10)
 TO_COME = Node("worker-0", 4.0, 10**10, pending=True)
+JOINED = Node("ip-10-0-0-7", 4.0, 10**10, node_id="7a")
 
 
 class Growing(Supervisor):
@@ -39,6 +40,9 @@ class Growing(Supervisor):
         if self.refuses:
             raise StageFailedError("no")
 
+    async def _node_of(self, slot: str) -> str | None:
+        return JOINED.node_id
+
     def _carry_out(self, actions: list[Any]) -> None:
         self.ended += [action.replica for action in actions if isinstance(action, End)]
 
@@ -57,6 +61,23 @@ def growing(monkeypatch: pytest.MonkeyPatch) -> Growing:
 async def test_a_node_that_is_still_to_come_is_waited_for_as_such(growing: Growing) -> None:
     assert await growing.grow("stt") == "stt-0"
     assert growing.asked == [("worker-0", True)]
+
+
+async def test_what_grew_on_a_node_to_come_is_counted_on_the_node_that_came(
+    growing: Growing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inventories = iter([Inventory((PRESENT, TO_COME)), Inventory((PRESENT, JOINED))])
+    monkeypatch.setattr(
+        supervisor, "ray_inventory", lambda _: next(inventories, Inventory((PRESENT, JOINED)))
+    )
+    await growing.grow("stt")
+    [slot] = growing._plan.slots
+    assert (slot.node, slot.node_id, slot.pending) == ("ip-10-0-0-7", "7a", False)
+    assert growing._replicas.all()[0].slot == slot
+    await growing.grow("stt")
+    assert growing.asked == [("worker-0", True), ("ip-10-0-0-7", False)]
+    with pytest.raises(PlacementError, match="ip-10-0-0-7 has 0 of 4 CPUs unreserved"):
+        await growing.grow("stt")
 
 
 async def test_its_place_is_taken_while_it_is_asked_for_and_given_back_if_it_is_refused(
@@ -82,7 +103,7 @@ async def test_a_replica_that_is_to_go_before_its_process_is_made_is_never_made(
     growing._replicas._wanted["stt"] = 1
     name = await growing.grow("stt")
 
-    async def placed_again(slot: Slot, name: str) -> Slot:
+    async def placed_again(slot: Slot) -> Slot:
         for action in growing._replicas.shrink("stt"):
             assert isinstance(action, Drain)
             await growing._drain(action.replica)
