@@ -303,6 +303,9 @@ class Supervisor:
         except (PlacementError, StageFailedError) as error:
             self._lost(name, str(error))
             return
+        except Exception as error:  # Ray's own: a node that dies while it is looked at
+            self._lost(name, _cause(error))
+            return
         if not self._replicas.loads(name):  # it was to go meanwhile
             self._carry_out(self._replicas.drained(name))
             return

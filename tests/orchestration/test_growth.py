@@ -116,6 +116,18 @@ async def test_a_replica_that_is_to_go_before_its_process_is_made_is_never_made(
     assert not growing._plan.slots, "its place is given back"
 
 
+async def test_a_place_that_ray_cannot_be_asked_for_is_tried_again_later(growing: Growing) -> None:
+    name = await growing.grow("stt")
+
+    async def placed_again(slot: Slot) -> Slot:
+        raise ConnectionError("no answer of the head")
+
+    growing._place_again = placed_again  # type: ignore[method-assign]
+    await growing._start(growing._plan.slots[0], name)
+    [replica] = growing._replicas.all()
+    assert (replica.state, replica.reason) == ("waiting", "ConnectionError: no answer of the head")
+
+
 class Told:
     """An actor whose `figures` come; without any, never."""
 
