@@ -18,6 +18,7 @@ from orchestration.asks import Ask
 from orchestration.groups import Group, plan_groups, replica_options, single_group
 from orchestration.node_types import ray_inventory
 from orchestration.placement import PlacementError, Plan, Slot, extend
+from orchestration.progress import Progress, StageProgress
 from orchestration.replicas import Action, Drain, End, GaveUp, Publish, Replicas, Start, Wake, place
 from orchestration.scaling import Load, Scaler, Work
 
@@ -36,20 +37,6 @@ _CONCURRENT_CALLS = 1000
 
 class StageFailedError(RuntimeError):
     """A stage could not be started; names stage, backend and cause."""
-
-
-@dataclass(frozen=True)
-class StageProgress:
-    """How far one replica is."""
-
-    stage: str
-    replica: str
-    backend: str
-    state: str
-    """reserving, loading, serving, standby, draining or waiting (for its next try)."""
-    seconds: float
-    """In this state."""
-    message: str = ""
 
 
 class PlacementRow(TypedDict):
@@ -91,7 +78,7 @@ class Supervisor:
         """When a stage that could not grow may try again, monotonic s."""
         self._gateways: list[Any] = []
         self._groups: list[tuple[Group, Any]] = []
-        self._since: dict[str, tuple[str, float]] = {}
+        self._progress = Progress()
         self._tasks: set[asyncio.Task[None]] = set()
         self._failed: asyncio.Future[str] | None = None
         self._stopping = False
@@ -144,23 +131,7 @@ class Supervisor:
 
     async def progress(self) -> list[StageProgress]:
         """The state of every replica, in the plan's order."""
-        now = time.monotonic()
-        rows = []
-        for replica in self._replicas.all():
-            state = (
-                replica.state if replica.name in self._running or replica.state == "waiting" else "reserving"
-            )
-            before, since = self._since.get(replica.slot.name, ("", now))
-            if before != state:
-                since = now
-                self._since[replica.slot.name] = (state, since)
-            message = replica.reason
-            if replica.state == "waiting":
-                wait_s = max(0.0, replica.retry_at_s - now)
-                message = f"failed {replica.failed_loads} times, next try in {wait_s:.0f} s: {replica.reason}"
-            slot = replica.slot
-            rows.append(StageProgress(slot.stage, replica.name, slot.backend, state, now - since, message))
-        return rows
+        return self._progress.rows(self._replicas.all(), self._running, time.monotonic())
 
     async def placement(self) -> list[PlacementRow]:
         """Every loaded replica with its process."""
