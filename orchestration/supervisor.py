@@ -347,9 +347,8 @@ class Supervisor:
     def _lost(self, name: str, reason: str) -> None:
         if self._stopping:
             return
-        running = self._running.get(name)
-        if self._failed is not None and running is not None and not self._failed.done():
-            slot = running.slot
+        slot = next((replica.slot for replica in self._replicas.all() if replica.name == name), None)
+        if self._failed is not None and slot is not None and not self._failed.done():
             named = (
                 reason
                 if reason.startswith(f"{slot.stage}: ")

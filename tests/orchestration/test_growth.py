@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
@@ -126,6 +127,18 @@ async def test_a_place_that_ray_cannot_be_asked_for_is_tried_again_later(growing
     await growing._start(growing._plan.slots[0], name)
     [replica] = growing._replicas.all()
     assert (replica.state, replica.reason) == ("waiting", "ConnectionError: no answer of the head")
+
+
+async def test_at_the_start_a_place_that_cannot_be_had_is_a_failure(growing: Growing) -> None:
+    name = await growing.grow("stt")
+    growing._failed = asyncio.get_running_loop().create_future()
+
+    async def placed_again(slot: Slot) -> Slot:
+        raise PlacementError("no room")
+
+    growing._place_again = placed_again  # type: ignore[method-assign]
+    await growing._start(growing._plan.slots[0], name)
+    assert growing._failed.result() == "stt: model on cpu: no room"
 
 
 class Told:
