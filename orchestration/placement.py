@@ -59,7 +59,10 @@ class Slot:
 
     def on(self, node: Node) -> Slot:
         """The same place on `node`, which was still to come when it was planned."""
-        return replace(self, node=node.name, node_id=node.node_id, pending=False)
+        ids = {gpu.index: gpu.cuda_id for gpu in node.gpus}
+        known = all(index in ids for index in self.gpus)  # the cluster file may have promised more
+        cuda_ids = tuple(ids[index] for index in self.gpus) if known else ()
+        return replace(self, node=node.name, node_id=node.node_id, cuda_ids=cuda_ids, pending=False)
 
 
 @dataclass(frozen=True)

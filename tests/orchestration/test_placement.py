@@ -154,6 +154,17 @@ def test_pending_nodes_count_and_auto_never_falls_back_past_them() -> None:
     assert plan.of("llm")[0].cuda_ids == ()
 
 
+def test_a_place_on_a_node_to_come_is_pinned_to_its_gpus_when_it_has_joined() -> None:
+    cluster = on(node("head"), node("gpu-type", gpus=gpus(24, 24), pending=True))
+    [slot] = make_plan([ask("llm", "cuda:1")], cluster).slots
+    assert (slot.node, slot.pending, slot.cuda_ids) == ("gpu-type", True, ())
+    joined = slot.on(node("ip-10-0-0-7", gpus=gpus(24, 24), node_id="7a"))
+    assert (joined.node, joined.node_id, joined.pending) == ("ip-10-0-0-7", "7a", False)
+    assert (joined.gpus, joined.cuda_ids) == ((1,), ("1",))
+    fewer = slot.on(node("ip-10-0-0-7", gpus=gpus(24), node_id="7a"))
+    assert (fewer.gpus, fewer.cuda_ids) == ((1,), ())
+
+
 def test_threads_may_overlap_and_the_plan_says_so() -> None:
     plan = make_plan(turn_stages(), on(node(cpus=2)))
     assert plan.notes == ("a: 7 threads on 2 cores; the stages of a turn take turns",)
