@@ -6,6 +6,7 @@ segment of its own, decoded under a schema; text after it is the next.  A forced
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -14,6 +15,7 @@ from actors.llm import tools
 from actors.llm.prompt import ChatTemplate, Fitted, fit
 from actors.messages import LlmDone, LlmRequest, LlmText, LlmToolCall, Tool
 
+logger = logging.getLogger(__name__)
 MIN_ANSWER_SHARE = 4
 """At least this part (one in ...) of the context is kept for the answer, if it may be that long."""
 
@@ -65,6 +67,13 @@ class Answer:
         self.fitted: Fitted = fit(
             template, request.messages, self._shown, context_tokens - delivered_tokens - reserve, count
         )
+        if self.fitted.dropped or self.fitted.cut:
+            logger.info(
+                "prompt over %d tokens: %d oldest messages dropped, %d cut",
+                context_tokens,
+                self.fitted.dropped,
+                self.fitted.cut,
+            )
         self._context_left = context_tokens - count(self.fitted.text) - delivered_tokens
         self._position = request.delivered_tokens
         self._in_call = bool(self._forced) and not self._calls

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import queue
 import shutil
 import tempfile
@@ -15,53 +14,32 @@ from pathlib import Path
 from typing import Any, Literal
 
 from actors.backend import Batch, Capabilities, Key
+from actors.batch import warm_up
 from actors.llm import gguf
 from actors.llm.answer import Answer, Segment
 from actors.llm.llama_socket import SocketTokenizer, Tokenizer
+from actors.llm.local import LocalOptions, Result, trained_for, warm_up_requests
 from actors.llm.model_files import local_path, model_path
 from actors.llm.prompt import BadPrompt, ChatTemplate, continued
 from actors.llm.tools import BadToolChoice
-from actors.messages import Failed, LlmDone, LlmRequest, LlmText, LlmToolCall, Message, TextPart, Tool
-
-logger = logging.getLogger(__name__)
+from actors.messages import Failed, LlmRequest
 
 PREFILL_TOKENS = 64
 """Prompt tokens read in one step.  A cancel waits for the step that runs, and so do the other slots."""
 WORK_BYTES = 64 << 20
 """Compute buffers and the program's own memory, roughly."""
 
-Result = LlmText | LlmToolCall | LlmDone | Failed
-
 
 @dataclass(frozen=True)
-class LlamaCppOptions:
+class LlamaCppOptions(LocalOptions):
     """How a GGUF model is loaded and asked."""
 
     model_name: str = "smollm2-135m-instruct-q8-gguf"
     """An asset, the path of a .gguf file, or `owner/repository:file.gguf` on the Hugging Face hub."""
-    context_tokens: int = 2048
-    """Tokens of prompt and answer that one request may have; each slot has as many of its own."""
     slots: int = 4
-    """Answers decoded together."""
-    temperature: float = 0.2
-    """0: always the likeliest token.  A request may ask for another."""
-    top_p: float = 0.9
-    """Sample from the likeliest tokens that together have this probability."""
-    repeat_penalty: float = 1.1
-    """Divides the score of tokens among the last 64; 1.0: off.  Calls are decoded without."""
-    max_tokens: int = 512
-    """Longest answer, in tokens, where the request states none."""
+    """Answers decoded together; each may have `context_tokens` of its own."""
     gpu_layers: int = -1
     """Layers put on the GPU; -1: all.  Counts only on a GPU."""
-    thinking: bool = False
-    """Whether models that can are to think before they answer."""
-
-    def __post_init__(self) -> None:
-        for name, least in (("context_tokens", 64), ("slots", 1), ("max_tokens", 1), ("gpu_layers", -1)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least {least}.")
-        if self.temperature < 0 or not 0 < self.top_p <= 1 or self.repeat_penalty <= 0:
-            raise ValueError("temperature must be 0 or more, top_p in (0, 1], repeat_penalty above 0.")
 
 
 class LlamaCpp:
@@ -93,10 +71,7 @@ class LlamaCpp:
         import xllamacpp
 
         model = gguf.read(model_path(self._options.model_name))
-        trained = model.trained_context_tokens
-        context_tokens = min(self._options.context_tokens, trained or self._options.context_tokens)
-        if context_tokens < self._options.context_tokens:
-            logger.warning("context_tokens lowered to %d, which %s was trained for", trained, model.path.name)
+        context_tokens = trained_for(self._options.context_tokens, model.trained_context_tokens)
         template = ChatTemplate(
             model.chat_template,
             bos=model.token("bos"),
@@ -148,16 +123,8 @@ class LlamaCpp:
 
     def warmup(self) -> None:
         """Run prompt, decoding, a resumed answer and a forced call once."""
-        question = [Message("user", [TextPart("Say hello.")])]
-        tool = Tool("greet", "Greets.", {"type": "object", "properties": {"loud": {"type": "boolean"}}})
-        for request in (
-            LlmRequest(question, max_tokens=4),
-            LlmRequest(question, max_tokens=4, delivered="Hello", delivered_tokens=1),
-            LlmRequest(question, tools=[tool], tool_choice="function:greet", max_tokens=32),
-        ):
-            for _, result in self.generate(Batch([(0, request)])):
-                if isinstance(result, Failed):
-                    raise RuntimeError(f"llama.cpp warm-up failed: {result.message}")
+        for request in warm_up_requests():
+            warm_up(self.generate, request)
 
     def memory_bytes(self, dtype: str) -> int:
         """The file's size, the slots' keys and values, and work space; 0 while the file is not on this machine."""
@@ -207,17 +174,9 @@ class LlamaCpp:
                 job.future.result()
 
     def _answer(self, request: LlmRequest) -> Answer:
-        answer = Answer(
+        return Answer(
             request, self._template, self._tokenizer.count, self._context_tokens, self._options.max_tokens
         )
-        if answer.fitted.dropped or answer.fitted.cut:
-            logger.info(
-                "prompt over %d tokens: %d oldest messages dropped, %d cut",
-                self._context_tokens,
-                answer.fitted.dropped,
-                answer.fitted.cut,
-            )
-        return answer
 
     def _start(
         self,

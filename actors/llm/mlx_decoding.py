@@ -1,15 +1,11 @@
-"""Steps of an MLX language model: the answers' rows are decoded one after the other, in turns.
-
-Imports torch (by `decoding`): a backend imports this module when it loads.
-"""
+"""Steps of an MLX language model: the answers' rows are decoded one after the other, in turns."""
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
-from actors.llm.cache import RowCache
-from actors.llm.decoding import REMEMBERED_TEXTS, Decoder, Row
+from actors.llm.decoding import Decoder, Row
+from actors.llm.local import SteppedOptions
 from actors.llm.sampling import Scores
 
 READ_TOKENS = 512
@@ -63,27 +59,16 @@ class MlxDecoder(Decoder):
     """An MLX model with the rows it decodes in turns."""
 
     def __init__(
-        self,
-        model: Any,
-        tokenizer: Any,
-        end_tokens: frozenset[int],
-        *,
-        prefixes: int,
-        temperature: float,
-        top_p: float,
-        repeat_penalty: float,
+        self, model: Any, tokenizer: Any, options: SteppedOptions, end_tokens: frozenset[int]
     ) -> None:
-        self._model = model
-        self._tokenizer = tokenizer
-        self._remembered = lru_cache(REMEMBERED_TEXTS)(self._encode)
-        self._temperature, self._top_p, self._repeat_penalty = temperature, top_p, repeat_penalty
-        self._read_tokens = READ_TOKENS
-        self._mergeable = False
-        self._prefixes = MlxPrefixes(prefixes)  # type: ignore[assignment]
-        self._batch = RowCache()
-        self.rows: list[Row] = []
-        self._end_tokens = end_tokens
-        self._grammar_tokenizer: Any = None
+        super().__init__(
+            model,
+            tokenizer,
+            options,
+            end_tokens=end_tokens,
+            prefixes=MlxPrefixes(options.prefixes),
+            read_tokens=READ_TOKENS,
+        )
 
     def new_cache(self) -> MlxCache:
         from mlx_lm.models.cache import make_prompt_cache

@@ -107,7 +107,7 @@ def test_the_prompt_of_the_next_turn_is_read_from_where_it_differs(backend: MlxL
         Message("user", [TextPart("Go on.")]),
     ]
     (second,) = run(backend.generate, [LlmRequest(conversation, max_tokens=8)])
-    fresh = MlxLm(backend._options)  # type: ignore[arg-type]
+    fresh = MlxLm(backend._options)
     fresh.load("cpu", "auto", 1)
     (alone,) = run(fresh.generate, [LlmRequest(conversation, max_tokens=8)])
     assert second[-1].cached_tokens > 40 and alone[-1].cached_tokens == 0

@@ -2,12 +2,15 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from actors.backend import Batch, Key
 from actors.batch import run
+from actors.llm.llama_cpp import LlamaCppOptions
+from actors.llm.mlx_lm import MlxLm, MlxLmOptions
 from actors.llm.transformers import Transformers, TransformersOptions
 from actors.messages import Failed, LlmDone, LlmRequest, LlmText, LlmToolCall, Message, TextPart, Tool
 
@@ -228,3 +231,33 @@ def test_a_generator_that_is_left_leaves_no_rows_behind(
 def test_options_out_of_range_are_refused(options: dict[str, Any], says: str) -> None:
     with pytest.raises(ValueError, match=says):
         TransformersOptions(**options)
+
+
+def test_options_of_other_backends_are_refused_alike() -> None:
+    for cls, options, says in (
+        (MlxLmOptions, {"prefixes": -1}, "prefixes is -1"),
+        (MlxLmOptions, {"repeat_penalty": 0}, "repeat_penalty"),
+        (LlamaCppOptions, {"slots": 0}, "slots is 0"),
+        (LlamaCppOptions, {"gpu_layers": -2}, "at least -1"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            cls(**options)
+
+
+def test_memory_counts_keys_and_values_of_the_layers_that_keep_them(tmp_path: Path) -> None:
+    config: dict[str, Any] = {"hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2}
+    config |= {
+        "num_hidden_layers": 3,
+        "layer_types": ["full_attention", "linear_attention", "full_attention"],
+    }
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    (tmp_path / "model.safetensors").write_bytes(bytes(1000))
+    token_numbers = 2 * 2 * 2 * 16
+    few, many = (MlxLm(MlxLmOptions(str(tmp_path), prefixes=count)).memory_bytes("auto") for count in (0, 3))
+    assert many - few == 3 * 4096 * token_numbers * 2
+    few, many = (
+        Transformers(TransformersOptions(str(tmp_path), prefixes=count)).memory_bytes("float32")
+        for count in (0, 3)
+    )
+    assert many - few == 3 * 2048 * token_numbers * 4
+    assert MlxLm(MlxLmOptions("someone/else")).memory_bytes("auto") == 0
