@@ -17,7 +17,7 @@ from orchestration.inventory import Inventory, Node
 from orchestration.placement import PlacementError, Plan, Slot
 from orchestration.replicas import Drain, End, GaveUp, Replicas
 from orchestration.scaling import Load, Work
-from orchestration.supervisor import StageFailedError, Supervisor
+from orchestration.supervisor import StageFailedError, Supervisor, _Running
 
 PRESENT = Node("head", 1.0, 10**10)
 TO_COME = Node("worker-0", 4.0, 10**10, pending=True)
@@ -139,6 +139,27 @@ async def test_at_the_start_a_place_that_cannot_be_had_is_a_failure(growing: Gro
     growing._place_again = placed_again  # type: ignore[method-assign]
     await growing._start(growing._plan.slots[0], name)
     assert growing._failed.result() == "stt: model on cpu: no room"
+
+
+async def test_a_place_is_given_back_when_its_process_is_gone_and_not_before(
+    growing: Growing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ray.kill", lambda _: None)
+    growing._replicas._wanted["stt"] = 1
+    name = await growing.grow("stt")
+    loop = asyncio.get_running_loop()
+    gone, born = loop.create_future(), loop.create_future()
+    born.set_exception(ConnectionError("killed before it answered"))
+    growing._running[name] = _Running(growing._plan.slots[0], None, watched=gone, born=born)  # type: ignore[arg-type]
+    growing._replicas.lost(name, "cannot load", 0.0)
+    ending = asyncio.ensure_future(growing._end(name))
+    await asyncio.sleep(0)
+    assert growing._replicas.shrink("stt") == [End(name)]
+    await growing._end(name)
+    assert [slot.name for slot in growing._plan.slots] == [name], "its process still ends"
+    gone.set_result(None)
+    await ending
+    assert not growing._plan.slots
 
 
 class Told:
