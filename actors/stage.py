@@ -41,8 +41,6 @@ class StageError(RuntimeError):
 class Loaded(msgspec.Struct, frozen=True):
     """A replica that is ready."""
 
-    pid: int
-    node: str
     device: str
     memory_mb: float
     """Of the device for cuda, of the process elsewhere."""
@@ -110,9 +108,7 @@ class Stage:
         self._host = Host(self._stage, self._id, verb, capabilities, thread)
         gc.collect()
         gc.freeze()
-        return Loaded(
-            os.getpid(), _node(), self._device, _memory_mb(self._device), load_s, warmup_s, capabilities
-        )
+        return Loaded(self._device, _memory_mb(self._device), load_s, warmup_s, capabilities)
 
     async def watch(self) -> None:
         """Never returns: the failure of this call says that the process has died."""

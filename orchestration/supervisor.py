@@ -15,18 +15,16 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from orchestration.asks import Ask
-from orchestration.groups import Group, plan_groups, replica_options, single_group
+from orchestration.groups import plan_groups, replica_options, single_group
 from orchestration.node_types import ray_inventory
 from orchestration.placement import PlacementError, Plan, Slot, extend
 from orchestration.progress import Progress, StageProgress
 from orchestration.replicas import Action, Drain, End, GaveUp, Publish, Replicas, Start, Wake, place
+from orchestration.reservations import NotReserved, Reservations
 from orchestration.scaling import Load, Scaler, Work
 
 log = logging.getLogger(__name__)
 
-GROUP_TIMEOUT_S = 60.0
-"""How long present nodes may take to reserve a placement group; those still pending are waited for longer."""
-PENDING_TIMEOUT_S = 1800.0
 END_TIMEOUT_S = 5.0
 SCALE_EVERY_S = 1.0
 FIGURES_TIMEOUT_S = 2.0
@@ -77,7 +75,7 @@ class Supervisor:
         self._grows_from_s: dict[str, float] = {}
         """When a stage that could not grow may try again, monotonic s."""
         self._gateways: list[Any] = []
-        self._groups: list[tuple[Group, Any]] = []
+        self._reservations = Reservations()
         self._progress = Progress()
         self._tasks: set[asyncio.Task[None]] = set()
         self._failed: asyncio.Future[str] | None = None
@@ -108,7 +106,9 @@ class Supervisor:
 
     async def _begin(self, plan: Plan) -> None:
         pending = {slot.node for slot in plan.slots if slot.pending}
-        await asyncio.gather(*(self._reserve(group, group.node in pending) for group in plan_groups(plan)))
+        await asyncio.gather(
+            *(self._reservations.reserve(group, group.node in pending) for group in plan_groups(plan))
+        )
         for slot in await self._joined(plan.slots):
             self._replicas.move(slot)
         starts = self._replicas.begin()
@@ -150,7 +150,7 @@ class Supervisor:
                 node=running.slot.node,
                 device=running.slot.device,
                 threads=running.slot.threads,
-                pid=running.loaded.pid,
+                pid=running.born.result()[1],
                 memory_mb=round(figures.memory_mb),
             )
             for (name, running), figures in zip(loaded, now, strict=True)
@@ -162,14 +162,15 @@ class Supervisor:
         return {name: running.loaded for name, running in self._running.items() if running.loaded}
 
     async def grow(self, stage: str) -> str:
-        """Start one replica of `stage` more, in a group of its own; returns its name.  Raises `PlacementError`."""
+        """Start one replica of `stage` more, in a group of its own; returns its name.  Raises `PlacementError` or
+        `NotReserved`."""
         inventory = await asyncio.to_thread(ray_inventory, self._cluster_file)
         taken = {slot.name for slot in self._plan.slots}
         number = next(n for n in range(len(taken) + 1) if f"{stage}-{n}" not in taken)
         slot = extend(self._plan, inventory, stage, f"{stage}-{number}")
         self._plan = replace(self._plan, slots=(*self._plan.slots, slot))  # others must not take its place
         try:
-            await self._reserve(single_group(slot, self._plan.ask(stage)), slot.pending)
+            await self._reservations.reserve(single_group(slot, self._plan.ask(stage)), slot.pending)
             [slot] = await self._joined([slot])
         except Exception:
             self._release(slot.name)
@@ -216,34 +217,12 @@ class Supervisor:
     async def stop(self) -> None:
         """End every replica; returns when their processes are gone."""
         self._stopping = True
-        import ray
 
         for task in self._tasks:
             task.cancel()
         self._replicas.stop()
         await asyncio.gather(*(self._end(name) for name in list(self._running)))
-        for _, group in self._groups:
-            ray.util.remove_placement_group(group)
-        self._groups.clear()
-
-    async def _reserve(self, group: Group, pending: bool) -> None:
-        """Have Ray set `group` aside, on a node that is there or `pending`.  Raises `StageFailedError`."""
-        from ray.util import placement_group, remove_placement_group
-
-        made = placement_group(
-            [dict(bundle) for bundle in group.bundles],
-            strategy="STRICT_PACK",
-            bundle_label_selector=[dict(group.labels)] * len(group.bundles) if group.labels else [],
-        )
-        self._groups.append((group, made))
-        limit_s = PENDING_TIMEOUT_S if pending else GROUP_TIMEOUT_S
-        if not await asyncio.to_thread(made.wait, limit_s):
-            self._groups.remove((group, made))
-            remove_placement_group(made)
-            raise StageFailedError(
-                f"{', '.join(group.of)}: node {group.node} did not reserve {list(group.bundles)} within "
-                f"{limit_s:.0f} s; something else in this Ray cluster holds it."
-            )
+        self._reservations.clear()
 
     async def _joined(self, slots: Sequence[Slot]) -> Sequence[Slot]:
         """`slots` of the plan, whose groups are reserved, on the nodes that have joined for them: what is planned next
@@ -252,26 +231,21 @@ class Supervisor:
             return slots
         inventory = await asyncio.to_thread(ray_inventory, self._cluster_file)
         there = {node.node_id: node for node in inventory.nodes if not node.pending}
-        got = {slot.name: there.get(await self._node_of(slot.name)) for slot in slots if slot.pending}
+        got = {
+            slot.name: there.get(await self._reservations.node_of(slot.name))
+            for slot in slots
+            if slot.pending
+        }
         joined = [slot.on(node) if (node := got.get(slot.name)) else slot for slot in slots]
         self._plan = self._plan.with_slots(joined)
         return joined
-
-    async def _node_of(self, slot: str) -> str | None:
-        """Id of the node on which `slot` is reserved; None: it is gone again."""
-        from ray.util import placement_group_table
-
-        group, made = next((group, made) for group, made in self._groups if slot in group.of)
-        table = await asyncio.to_thread(placement_group_table, made)
-        node_id: str | None = table.get("bundles_to_node_id", {}).get(group.of[slot])
-        return node_id
 
     async def _start(self, slot: Slot, name: str) -> None:
         """Start the process `name`, load its model, and enter the outcome."""
         ask = self._plan.ask(slot.stage)
         try:
             slot = await self._place_again(slot)
-        except (PlacementError, StageFailedError) as error:
+        except (PlacementError, NotReserved) as error:
             self._lost(name, str(error))
             return
         except Exception as error:  # Ray's own: a node that dies while it is looked at
@@ -304,8 +278,8 @@ class Supervisor:
         inventory = await asyncio.to_thread(ray_inventory, self._cluster_file)
         others = replace(self._plan, slots=tuple(s for s in self._plan.slots if s.name != slot.name))
         moved = replace(extend(others, inventory, slot.stage, slot.name), standby=slot.standby)
-        self._forget_group(slot.name)
-        await self._reserve(single_group(moved, self._plan.ask(slot.stage)), moved.pending)
+        self._reservations.forget(slot.name)
+        await self._reservations.reserve(single_group(moved, self._plan.ask(slot.stage)), moved.pending)
         self._plan = replace(others, slots=(*others.slots, moved))
         [moved] = await self._joined([moved])
         self._replicas.move(moved)
@@ -313,17 +287,15 @@ class Supervisor:
 
     def _create(self, slot: Slot, name: str, ask: Ask) -> Any:
         import ray
-        from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
         from actors.stage import Stage
 
-        group, made = next((group, made) for group, made in self._groups if slot.name in group.of)
         return (
             ray.remote(Stage)
             .options(
                 **replica_options(slot, ask),
                 max_concurrency=_CONCURRENT_CALLS,
-                scheduling_strategy=PlacementGroupSchedulingStrategy(made, group.of[slot.name]),
+                scheduling_strategy=self._reservations.strategy(slot.name),
             )
             .remote(
                 slot.stage,
@@ -425,17 +397,7 @@ class Supervisor:
         if any(replica.slot.name == slot for replica in self._replicas.all()) or self._stopping:
             return
         self._plan = replace(self._plan, slots=tuple(s for s in self._plan.slots if s.name != slot))
-        self._forget_group(slot)
-
-    def _forget_group(self, slot: str) -> None:
-        """`slot` leaves its group; a group without slots is given back."""
-        from ray.util import remove_placement_group
-
-        for group, made in [entry for entry in self._groups if slot in entry[0].of]:
-            del group.of[slot]
-            if not group.of:
-                remove_placement_group(made)
-                self._groups.remove((group, made))
+        self._reservations.forget(slot)
 
     async def _wake(self, at_s: float) -> None:
         await asyncio.sleep(max(0.0, at_s - time.monotonic()))

@@ -16,8 +16,9 @@ from orchestration.groups import Group
 from orchestration.inventory import Inventory, Node
 from orchestration.placement import PlacementError, Plan, Slot
 from orchestration.replicas import Drain, End, GaveUp, Replicas
+from orchestration.reservations import NotReserved, Reservations
 from orchestration.scaling import Load, Work
-from orchestration.supervisor import StageFailedError, Supervisor, _Running
+from orchestration.supervisor import Supervisor, _Running
 
 PRESENT = Node("head", 1.0, 10**10)
 TO_COME = Node("worker-0", 4.0, 10**10, pending=True)
@@ -30,25 +31,37 @@ class Growing(Supervisor):
     def __init__(self, plan: Plan) -> None:
         super().__init__()
         self._plan, self._replicas = plan, Replicas(plan.slots)
+        self._reservations = Asked(self)
         self.asked: list[tuple[str, bool]] = []
         self.planned: list[str] = []
         self.refuses = False
         self.ended: list[Any] = []
 
-    async def _reserve(self, group: Group, pending: bool) -> None:
+    def note(self, group: Group, pending: bool) -> None:
         self.asked.append((group.node, pending))
         self.planned = [slot.name for slot in self._plan.slots]
         if self.refuses:
-            raise StageFailedError("no")
-
-    async def _node_of(self, slot: str) -> str | None:
-        return JOINED.node_id
+            raise NotReserved("no")
 
     def _carry_out(self, actions: list[Any]) -> None:
         self.ended += [action.replica for action in actions if isinstance(action, End)]
 
     def _create(self, slot: Slot, name: str, ask: Ask) -> Any:
         raise AssertionError(f"{name} was made")
+
+
+class Asked(Reservations):
+    """Ray reserves at once, on the node that has joined, or refuses."""
+
+    def __init__(self, growing: Growing) -> None:
+        super().__init__()
+        self._growing = growing
+
+    async def reserve(self, group: Group, pending: bool) -> None:
+        self._growing.note(group, pending)
+
+    async def node_of(self, slot: str) -> str | None:
+        return JOINED.node_id
 
 
 @pytest.fixture
@@ -85,7 +98,7 @@ async def test_its_place_is_taken_while_it_is_asked_for_and_given_back_if_it_is_
     growing: Growing,
 ) -> None:
     growing.refuses = True
-    with pytest.raises(StageFailedError):
+    with pytest.raises(NotReserved):
         await growing.grow("stt")
     assert growing.planned == ["stt-0"], "another stage that grows meanwhile looks elsewhere"
     assert not growing._plan.slots
