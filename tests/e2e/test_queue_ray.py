@@ -87,7 +87,7 @@ def test_a_replica_killed_mid_answer_is_replaced_and_no_word_is_lost_or_said_twi
     answer = gate.ask.remote("s", 0, count(60))
     while len(ray.get(gate.got.remote("s", 0))) < 10:
         time.sleep(0.005)
-    os.kill(first[1].pid, signal.SIGKILL)
+    os.kill(ray.get(first[0].process.remote())[1], signal.SIGKILL)
     got = ray.get(answer, timeout=30)
     assert "".join(piece.text for piece in got if isinstance(piece, LlmText)) == "".join(
         f"{i} " for i in range(60)
