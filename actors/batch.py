@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 from actors.messages import Failed
 
 R = TypeVar("R")
+T = TypeVar("T")
 Key = Hashable
 
 
@@ -58,12 +59,10 @@ class Batch(Generic[R]):
             callback()
 
 
-def run(
-    verb: Callable[[Batch[R]], Iterator[tuple[Key, object]]], requests: Iterable[R]
-) -> list[list[object]]:
+def run(verb: Callable[[Batch[R]], Iterator[tuple[Key, T]]], requests: Iterable[R]) -> list[list[T]]:
     """Call a backend as a plain object: the results of each request, in the order of `requests`."""
     listed = list(requests)
-    results: list[list[object]] = [[] for _ in listed]
+    results: list[list[T]] = [[] for _ in listed]
     for key, result in verb(Batch(enumerate(listed))):
         assert isinstance(key, int)
         results[key].append(result)

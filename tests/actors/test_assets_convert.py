@@ -42,7 +42,7 @@ def one_layer_whisper() -> dict[str, NDArray[Any]]:
         }
     for side in ("encoder", "decoder"):
         layer = f"{side}/layer_0"
-        attentions = {f"{layer}/self_attention": (3, 1)}
+        attentions: dict[str, tuple[int, ...]] = {f"{layer}/self_attention": (3, 1)}
         if side == "decoder":
             attentions[f"{layer}/attention"] = (1, 2, 1)
         for attention, stacked in attentions.items():

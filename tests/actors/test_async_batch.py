@@ -124,7 +124,7 @@ def test_what_a_cancelled_request_has_to_clear_up_is_not_interrupted(loop: async
 
 def test_leaving_the_iteration_stops_everything(loop: asyncio.AbstractEventLoop) -> None:
     work = Work()
-    results = answer_all(loop, batch("slow 1", "slow 2"), 4, work.answer)
+    results: Any = answer_all(loop, batch("slow 1", "slow 2"), 4, work.answer)
     next(results)
     results.close()
     assert not work.running

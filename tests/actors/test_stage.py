@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -33,9 +33,7 @@ from actors.queue.core import Item, QueueOptions, Reference
 from actors.queue.items import decode_returns, encode_delivery, encode_item, encode_request
 from actors.queue.link import Replica, StageLink
 from actors.stage import Stage, StageError
-
-sys.path.insert(0, str(Path(__file__).parent))
-from inprocess import ActorUnavailableError, Handle, Ref
+from tests.actors.inprocess import ActorUnavailableError, Handle, Ref
 
 Start = Callable[..., Coroutine[Any, Any, "Pair"]]
 
@@ -174,7 +172,7 @@ async def test_a_backend_without_its_library_says_which_extra_to_install(
     monkeypatch.setattr(registry, "ENTRIES", (entry,))
 
     def load(self: Any, device: str, dtype: str, threads: int) -> None:
-        import no_such_library  # noqa: F401
+        importlib.import_module("no_such_library")
 
     monkeypatch.setattr(entry.backend_class(), "load", load)
     with pytest.raises(
@@ -383,7 +381,7 @@ async def test_a_quick_stage_answers_in_the_reply(start: Start) -> None:
     stage = pair.handles["a"].actor._host
     stage._run_s = 0.0
     called: list[str] = []
-    pair.sink.fail = lambda name: called.append(name)  # type: ignore[func-returns-value]
+    pair.sink.fail = lambda name: called.append(name)
     assert await pair.ask(SttRequest(bytes(8))) == [SttResult("4")]
     assert called == []
 

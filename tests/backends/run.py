@@ -59,7 +59,7 @@ def run(extra: str) -> int:
     folder = Path(tempfile.mkdtemp(prefix=f"s2s-{extra}-"))
     try:
         python = make(folder)
-        install = [python, "-m", "pip", "install", "--quiet", *requirements(extra)]
+        install: list[str | Path] = [python, "-m", "pip", "install", "--quiet", *requirements(extra)]
         installed = subprocess.run(install, check=False)
         if installed.returncode:
             return installed.returncode

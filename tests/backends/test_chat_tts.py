@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from stand_in import StandIn
 
 from actors.batch import Batch, run
 from actors.messages import TtsAudio, TtsDone, TtsRequest
 from actors.tts.chat_tts import ChatTTS, ChatTTSOptions
+from tests.backends.stand_in import StandIn
 
 
 def loaded(**options: Any) -> tuple[ChatTTS, Any]:

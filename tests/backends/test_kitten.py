@@ -4,11 +4,11 @@ import inspect
 from typing import Any
 
 import numpy as np
-from stand_in import StandIn
 
 from actors.batch import Batch, run
 from actors.messages import TtsDone, TtsRequest
 from actors.tts.kitten import VOICES, Kitten
+from tests.backends.stand_in import StandIn
 
 
 def test_the_packages_voices_are_the_ones_we_name() -> None:

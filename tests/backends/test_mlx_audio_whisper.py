@@ -5,11 +5,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from stand_in import StandIn
 
 from actors.batch import run
 from actors.messages import SttRequest, Word
 from actors.stt.mlx_audio_whisper import MlxAudioWhisper, MlxAudioWhisperOptions
+from tests.backends.stand_in import StandIn
 
 
 def test_the_librarys_answer_has_text_language_and_segments() -> None:

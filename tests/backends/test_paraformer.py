@@ -4,11 +4,11 @@ import inspect
 from typing import Any
 
 import numpy as np
-from stand_in import StandIn
 
 from actors.batch import run
 from actors.messages import SttRequest
 from actors.stt.paraformer import Paraformer, ParaformerOptions
+from tests.backends.stand_in import StandIn
 
 
 def request(seconds: float, **fields: Any) -> SttRequest:

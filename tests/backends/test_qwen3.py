@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from stand_in import StandIn
 
 from actors.batch import Batch, run
 from actors.messages import Failed, TtsRequest
 from actors.tts.qwen3 import Qwen3, Qwen3Options
+from tests.backends.stand_in import StandIn
 
 
 def model(kind: str) -> Any:

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from stand_in import StandIn
 
 from actors.batch import run
 from actors.messages import Failed, TtsDone, TtsRequest
 from actors.tts import supertonic as ours
 from actors.tts.supertonic import Supertonic, SupertonicOptions
+from tests.backends.stand_in import StandIn
 
 
 def test_the_packages_languages_and_arguments_are_the_ones_we_name() -> None:

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sound import is_audible, spoken
 
 from actors.assets import cache_folder
+from tests.e2e.sound import is_audible, spoken
 
 pytestmark = pytest.mark.e2e
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import psutil
 import pytest
-from wire import TEXT_ITEM, gauge, until_idle, wire
+
+from tests.e2e.wire import TEXT_ITEM, gauge, until_idle, wire
 
 pytestmark = pytest.mark.e2e
 MAX_GROWTH_BYTES = 40 * 2**20

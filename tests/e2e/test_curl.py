@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sound import is_audible
 
 from s2s.audio import read_audio
+from tests.e2e.sound import is_audible
 
 pytestmark = [
     pytest.mark.e2e,

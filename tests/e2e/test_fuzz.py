@@ -10,9 +10,9 @@ from typing import Any
 from urllib.request import urlopen
 
 import pytest
-from wire import TEXT_ITEM, Wire, until_idle, wire
 
 from s2s.realtime.events import EventError, parse
+from tests.e2e.wire import TEXT_ITEM, Wire, until_idle, wire
 
 pytestmark = pytest.mark.e2e
 MESSAGES_A_SESSION = 250

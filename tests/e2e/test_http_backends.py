@@ -136,11 +136,11 @@ def test_what_is_spoken_over_http_is_understood_over_http(server: str, ear: Open
     for voice in loaded(OpenaiTts(options)):
         ((*sound, done),) = run(voice.synthesize, [TtsRequest("The weather is nice today.")])
     assert all(isinstance(each, TtsAudio) and each.rate_hz == 24_000 for each in sound)
-    pcm = np.frombuffer(b"".join(each.pcm for each in sound), "<i2")  # type: ignore[attr-defined]
+    pcm = np.frombuffer(b"".join(each.pcm for each in sound), "<i2")
     assert done == TtsDone(len(pcm))
     heard = soxr.resample(pcm.astype(np.float32) / 32_768, 24_000, STT_RATE_HZ)
     ((result,),) = run(ear.transcribe, [SttRequest((heard * 32_767).astype("<i2").tobytes())])
-    assert plain(result.text) == "the weather is nice today"  # type: ignore[attr-defined]
+    assert plain(result.text) == "the weather is nice today"
 
 
 def plain(text: str) -> str:

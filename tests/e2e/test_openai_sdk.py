@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 from openai import AsyncOpenAI, BadRequestError, NotFoundError
 from openai.resources.realtime.realtime import AsyncRealtimeConnection
-from sound import appends, is_audible, seconds, spoken
+
+from tests.e2e.sound import appends, is_audible, seconds, spoken
 
 pytestmark = pytest.mark.e2e
 
 PATIENCE_S = 60.0
 LONG_STORY = "Tell me a very long story about a dragon, a sailor and a lighthouse, with many details."
-WEATHER = {
+WEATHER: Any = {
     "type": "function",
     "name": "get_weather",
     "description": "The weather in a city.",
@@ -84,7 +85,8 @@ async def say(connection: AsyncRealtimeConnection, pcm: bytes, live: bool = Fals
 
 async def write(connection: AsyncRealtimeConnection, text: str) -> None:
     content = [{"type": "input_text", "text": text}]
-    await connection.conversation.item.create(item={"type": "message", "role": "user", "content": content})
+    item: Any = {"type": "message", "role": "user", "content": content}
+    await connection.conversation.item.create(item=item)
 
 
 def of(events: Sequence[Any], kind: str) -> list[Any]:
@@ -103,7 +105,7 @@ def order(events: Sequence[Any], wanted: Sequence[str]) -> list[str]:
 async def test_a_spoken_question_is_heard_and_answered_aloud(
     connection: AsyncRealtimeConnection, question_file: Path
 ) -> None:
-    transcription = {"model": "gpt-4o-mini-transcribe"}
+    transcription: Any = {"model": "gpt-4o-mini-transcribe"}
     await connection.session.update(
         session={"type": "realtime", "audio": {"input": {"transcription": transcription}}}
     )
@@ -171,7 +173,7 @@ async def test_a_written_question_is_answered_in_writing(connection: AsyncRealti
 async def test_a_forced_tool_is_called_and_its_result_is_spoken(connection: AsyncRealtimeConnection) -> None:
     await connection.session.update(session={"type": "realtime", "tools": [WEATHER], "tool_choice": "auto"})
     await write(connection, "What is the weather in Paris, in celsius?")
-    choice = {"type": "function", "name": "get_weather"}
+    choice: Any = {"type": "function", "name": "get_weather"}
     await connection.response.create(response={"tool_choice": choice})
     events = await until(connection, "response.done")
     (call,) = events[-1].response.output
@@ -267,7 +269,7 @@ async def test_manual_turns_and_out_of_band_answers(
     await say(connection, spoken(question_file, silence_s=0))
     await connection.input_audio_buffer.commit()
     await until(connection, "conversation.item.done")
-    outside = {"conversation": "none", "metadata": {"topic": "title"}, "instructions": "Say one word."}
+    outside: Any = {"conversation": "none", "metadata": {"topic": "title"}, "instructions": "Say one word."}
     await connection.response.create(response=outside)
     events = await until(connection, "response.done")
     assert events[-1].response.metadata == {"topic": "title"}
@@ -359,16 +361,16 @@ async def test_a_chat_is_completed_whole_and_streaming(client: AsyncOpenAI) -> N
 
 
 async def test_a_chat_can_be_made_to_call_a_function(client: AsyncOpenAI) -> None:
-    function = {key: WEATHER[key] for key in ("name", "description", "parameters")}
+    function: Any = {key: WEATHER[key] for key in ("name", "description", "parameters")}
     completion = await client.chat.completions.create(
         model="gpt-4o-mini",
         messages=[{"role": "user", "content": "Weather in Rome?"}],
-        tools=[{"type": "function", "function": function}],  # type: ignore[list-item]
+        tools=[{"type": "function", "function": function}],
         tool_choice={"type": "function", "function": {"name": "get_weather"}},
     )
     assert completion.choices[0].finish_reason == "tool_calls"
     (call,) = completion.choices[0].message.tool_calls or []
-    assert set(json.loads(call.function.arguments)) == {"city", "unit"}  # type: ignore[union-attr]
+    assert set(json.loads(call.function.arguments)) == {"city", "unit"}
 
 
 async def test_models_are_listed_and_others_are_not_found(client: AsyncOpenAI) -> None:

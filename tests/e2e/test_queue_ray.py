@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 import ray
-from queue_gateway import QueueGateway
 
 from actors.messages import LlmDone, LlmRequest, LlmText, Message, SttRequest, SttResult, TextPart
 from actors.queue.link import Replica
 from actors.stage import Loaded, Stage, StageError
+from tests.e2e.queue_gateway import QueueGateway
 
 pytestmark = pytest.mark.e2e
 

@@ -7,7 +7,8 @@ import base64
 from typing import Any
 
 import pytest
-from wire import Wire, wire
+
+from tests.e2e.wire import Wire, wire
 
 pytestmark = pytest.mark.e2e
 PEOPLE = (

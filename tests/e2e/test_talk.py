@@ -19,11 +19,11 @@ import numpy as np
 import psutil
 import pytest
 import soundfile
-from sound import RATE_HZ, is_audible, spoken
 
 from actors.assets import samples
 from s2s.audio import Clip, Pcm16, read_audio, write_wav
 from s2s.bench.hearing import Ear
+from tests.e2e.sound import RATE_HZ, is_audible, spoken
 
 pytestmark = pytest.mark.e2e
 

@@ -1,6 +1,7 @@
 """Sound at the edge: chunk size never matters, G.711 is ITU-T's, bad files are named."""
 
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -71,7 +72,7 @@ def test_g711_matches_the_standard(kind: str, code: int, linear: int) -> None:
 
 
 @pytest.mark.parametrize("kind", ["audio/pcmu", "audio/pcma"])
-def test_g711_survives_a_round_trip(kind: str) -> None:
+def test_g711_survives_a_round_trip(kind: Literal["audio/pcmu", "audio/pcma"]) -> None:
     wire = AudioFormat(kind, 8_000)
     samples = np.frombuffer(
         Decoder(wire).feed(Encoder(wire).feed(tone(8_000).tobytes(), 8_000), last=True), "<i2"

@@ -39,7 +39,7 @@ class Scene:
         """The session's settings that were asked for."""
         session = {"audio": {"input": {"turn_detection": turn_detection}}}
         self.server("session.created", session=session)
-        return self.kinds("session.update")[-1]["session"]  # type: ignore[no-any-return]
+        return self.kinds("session.update")[-1]["session"]
 
     def server(self, kind: str, **fields: Any) -> None:
         self.conversation.receive({"type": kind, **fields}, self.now)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import builtins
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -178,8 +179,8 @@ async def test_the_microphone_gives_mono_at_the_wires_rate(
     microphone = CardMicrophone(Device(0, "Pro", 48_000, 2))
     microphone.start(lambda frame, at: heard.append((frame, at)))
     sound = np.full((960, 2), [1000, 3000], np.int16)
-    monkeypatch.setattr(devices.time, "monotonic", lambda: clock[0])
     clock = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     for _ in range(50):
         clock[0] += 0.02
         library.streams[0].callback(sound, 960, NOW, None)
@@ -216,8 +217,8 @@ async def test_a_device_that_ends_by_itself_is_noticed(portaudio: Any) -> None:
 
 def test_a_device_without_a_clock_gets_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr(devices.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(devices.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
     runaway = devices._Clock(24_000)
     for _ in range(500):
         runaway.pace(480)
@@ -227,8 +228,8 @@ def test_a_device_without_a_clock_gets_ours(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_device_with_a_clock_is_never_held_back(monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
     now = [0.0]
-    monkeypatch.setattr(devices.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(devices.time, "sleep", slept.append)
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "sleep", slept.append)
     fast = devices._Clock(24_000)
     for _ in range(50_000):  # 1000 s by a clock that is 1 % fast
         now[0] += 0.02 / 1.01

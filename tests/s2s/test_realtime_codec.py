@@ -10,7 +10,7 @@ import pytest
 from orchestration.session import config, events, items
 from s2s.realtime.codec import MAX_DELTA_BYTES, Codec
 
-CREATED = {
+CREATED: dict[str, Any] = {
     "id": "resp_1",
     "status": "in_progress",
     "status_details": None,
@@ -106,4 +106,5 @@ def test_audio_of_a_created_item_is_decoded() -> None:
     item = {"type": "message", "role": "user", "content": [{"type": "input_audio", "audio": base64.b64encode(bytes(4800)).decode()}]}  # fmt: skip  # noqa: E501
     (event,) = Codec().inbound(json.dumps({"type": "conversation.item.create", "item": item}))
     assert isinstance(event, events.ConversationItemCreate) and isinstance(event.item, items.MessageItem)
-    assert len(event.item.content[0].audio) == 3200
+    part: Any = event.item.content[0]
+    assert len(part.audio) == 3200

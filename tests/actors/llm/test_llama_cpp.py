@@ -98,7 +98,7 @@ def test_a_resumed_answer_goes_on_behind_what_was_delivered() -> None:
     made, server = backend(lambda prompt, _: [" there"] if prompt.endswith("assistant\nHello") else ["wrong"])
     (results,) = run(made.generate, [ask(delivered="Hello", delivered_tokens=2, max_tokens=3)])
     assert results[0] == LlmText(" there")
-    assert results[-1].output_tokens == 3  # type: ignore[attr-defined]
+    assert results[-1].output_tokens == 3
     assert server.bodies[0]["max_tokens"] == 1
 
 

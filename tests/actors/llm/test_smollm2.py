@@ -52,7 +52,7 @@ def test_an_answer_resumes_where_it_was_cut(backend: LlamaCpp | Transformers) ->
     whole = run(backend.generate, [request])[0]
     assert "Paris" in text_of(whole)
     for delivered in (1, 11):
-        again = run(backend.generate, [request.resumed(whole[:delivered])])[0]  # type: ignore[arg-type]
+        again = run(backend.generate, [request.resumed(whole[:delivered])])[0]
         assert text_of(whole[:delivered]) + text_of(again) == text_of(whole)
 
 

@@ -234,12 +234,13 @@ def test_options_out_of_range_are_refused(options: dict[str, Any], says: str) ->
 
 
 def test_options_of_other_backends_are_refused_alike() -> None:
-    for cls, options, says in (
+    refused: list[tuple[type, dict[str, Any], str]] = [
         (MlxLmOptions, {"prefixes": -1}, "prefixes is -1"),
         (MlxLmOptions, {"repeat_penalty": 0}, "repeat_penalty"),
         (LlamaCppOptions, {"slots": 0}, "slots is 0"),
         (LlamaCppOptions, {"gpu_layers": -2}, "at least -1"),
-    ):
+    ]
+    for cls, options, says in refused:
         with pytest.raises(ValueError, match=says):
             cls(**options)
 

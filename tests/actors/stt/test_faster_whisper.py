@@ -93,7 +93,7 @@ def test_a_long_recording_has_partial_results_and_word_times_in_order(tiny: Fast
     ((*partial, result),) = run(tiny.transcribe, [SttRequest(audio, word_times=True)])
     assert isinstance(result, SttResult) and result.final and result.words
     assert len(audio) / 2 / RATE_HZ > 30
-    assert partial and not any(each.final for each in partial)  # type: ignore[attr-defined]
+    assert partial and not any(each.final for each in partial)
     assert jiwer.wer(plain(" ".join(text for _, text in spoken)), plain(result.text)) <= MAX_WER
     starts_ms = [word.start_ms for word in result.words]
     assert starts_ms == sorted(starts_ms) and starts_ms[-1] > 30_000

@@ -1,8 +1,10 @@
+from typing import Any
+
 import pytest
 
 from actors.stt import gates
 
-SURE = {"logprob": -0.2, "no_speech": 0.01}
+SURE: dict[str, Any] = {"logprob": -0.2, "no_speech": 0.01}
 
 
 @pytest.mark.parametrize("text", ["", "  ", "...", "[Music]", "(applause)", "♪♪"])

@@ -24,7 +24,7 @@ class Scripted(Listener):
     """Says `<seconds>` of each window."""
 
     name = "scripted"
-    languages = ("en", "de")  # type: ignore[assignment]
+    languages = ("en", "de")
 
     def __init__(self, *heard: Heard, device: str = "cpu", language: str = "auto") -> None:
         super().__init__(Options(language))
@@ -112,6 +112,7 @@ def test_an_utterance_cancelled_while_it_is_heard_gets_no_result() -> None:
 def test_words_lie_in_the_utterance_and_not_behind_it() -> None:
     heard = [Heard("a b", words=[Word("a", 0, 500), Word("b", 600, 99_000)])] * 2
     ((_, whole),) = run(Scripted(*heard).transcribe, [request(40, word_times=True)])
+    assert isinstance(whole, SttResult) and whole.words
     first, second, third, last = whole.words
     assert (first, second.end_ms) == (Word("a", 0, 500), third.start_ms)
     assert 39_999 <= last.end_ms <= 40_000

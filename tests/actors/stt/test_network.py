@@ -2,9 +2,19 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from tiny_whisper import EN, EOT, NO_SPEECH, NO_TIMESTAMPS, PREVIOUS, SOT, TRANSCRIBE, VOCABULARY, model
 
 from actors.stt.network import Network, loops
+from tests.actors.stt.tiny_whisper import (
+    EN,
+    EOT,
+    NO_SPEECH,
+    NO_TIMESTAMPS,
+    PREVIOUS,
+    SOT,
+    TRANSCRIBE,
+    VOCABULARY,
+    model,
+)
 
 PROMPT = [SOT, EN, TRANSCRIBE, NO_TIMESTAMPS]
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tiny_checkpoints import moonshine, parakeet, qwen3_asr
 
 from actors.batch import Batch, run
 from actors.messages import SttRequest, Word
@@ -14,6 +13,7 @@ from actors.stt.listening import Listener
 from actors.stt.moonshine import Moonshine, MoonshineOptions
 from actors.stt.parakeet_tdt import ParakeetTdt, ParakeetTdtOptions, words
 from actors.stt.qwen3_asr import Qwen3Asr, Qwen3AsrOptions
+from tests.actors.stt.tiny_checkpoints import moonshine, parakeet, qwen3_asr
 
 RATE_HZ = 16_000
 Make = Callable[[Path], Listener]
@@ -117,7 +117,8 @@ def test_parakeet_joins_tokens_to_words() -> None:
 
 
 def test_sizes_and_languages_are_known_before_the_weights_are_here() -> None:
-    assert ParakeetTdt().languages is not None and len(ParakeetTdt().languages) == 25
+    languages = ParakeetTdt().languages
+    assert languages is not None and len(languages) == 25
     assert ParakeetTdt(ParakeetTdtOptions("nvidia/parakeet-tdt-0.6b-v2")).languages == ("en",)
     assert Moonshine(MoonshineOptions("UsefulSensors/moonshine-tiny-ja")).languages == ("ja",)
     assert Qwen3Asr().memory_bytes("float16") > 1e9

@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tiny_whisper import DE, EN, PREVIOUS, SOT, VOCABULARY, backend
 
 from actors.batch import Batch, run
 from actors.messages import Failed, SttRequest, SttResult
 from actors.stt.network import Hypothesis
 from actors.stt.whisper import Whisper, WhisperOptions
+from tests.actors.stt.tiny_whisper import DE, EN, PREVIOUS, SOT, VOCABULARY, backend
 
 RATE_HZ = 16_000
 
@@ -91,12 +91,17 @@ def test_a_cancelled_utterance_gets_no_result_and_the_others_do() -> None:
     assert len(script.windows) == 2
 
 
-def test_cancelled_while_it_is_decoded() -> None:
+def test_cancelled_while_it_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
     whisper = backend()
     batch = Batch(enumerate([request(2, language="en")]))
     Script(whisper)
     detect = whisper._detect
-    whisper._detect = lambda group, hidden: (batch.cancel(0), detect(group, hidden))[1]  # type: ignore[method-assign]
+
+    def cancelled_first(group: Any, hidden: Any) -> None:
+        batch.cancel(0)
+        detect(group, hidden)
+
+    monkeypatch.setattr(whisper, "_detect", cancelled_first)
     assert list(whisper.transcribe(batch)) == []
 
 

@@ -29,7 +29,7 @@ def test_words_begin_and_end_where_the_decoder_looked() -> None:
 
 def test_without_spaces_each_character_is_a_word() -> None:
     pieces = {1: "你", 2: "\ufffd", 3: "好", 4: "。"}
-    pairs = {(2, 3): "好"}
+    pairs: dict[tuple[int, ...], str] = {(2, 3): "好"}
 
     def decode_chinese(tokens: list[int]) -> str:
         return pairs.get(tuple(tokens), "".join(pieces[token] for token in tokens))

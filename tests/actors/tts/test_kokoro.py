@@ -6,8 +6,8 @@ import pytest
 from actors.batch import run
 from actors.messages import Failed, TtsAudio, TtsRequest, Word
 from actors.tts.clause_sound import ClauseSound
-from actors.tts.kokoro import MAX_PHONEMES, Kokoro, KokoroOptions, laid_out, pieces, runs, word_times
-from actors.tts.kokoro_model import Speech
+from actors.tts.kokoro import Kokoro, KokoroOptions, laid_out, pieces, runs, word_times
+from actors.tts.kokoro_model import MAX_PHONEMES, Speech
 from actors.tts.kokoro_voices import OPENAI_NAMES, VOICES, UnknownVoice, find_voice
 from actors.tts.phonemes import Span
 

@@ -27,8 +27,8 @@ class Hum(Speaker):
     name = "hum"
     streams = True
     rate_hz = 24_000
-    voices = ("Anna", "Bert")  # type: ignore[assignment]
-    languages = ("en", "de")  # type: ignore[assignment]
+    voices = ("Anna", "Bert")
+    languages = ("en", "de")
 
     def __init__(self) -> None:
         super().__init__(Options())

@@ -35,7 +35,7 @@ def speech(seconds: float) -> NDArray[np.int16]:
 def test_the_log_mel_is_that_of_whisper() -> None:
     from transformers import WhisperFeatureExtractor
 
-    audio = speech(8).astype(np.float32) / 32_768
+    audio = speech(8).astype(np.float32) / np.float32(32_768)
     audio[:40_000] = 0
     expected = WhisperFeatureExtractor(chunk_length=8)(audio, sampling_rate=16_000, return_tensors="np")
     np.testing.assert_allclose(log_mel(audio[None]), expected.input_features, atol=1e-3)

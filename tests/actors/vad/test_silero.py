@@ -84,6 +84,7 @@ def test_batched_one_by_one_and_in_pieces_score_the_same() -> None:
     for audio, batched in zip(speech, together, strict=True):
         ((alone,),) = run(silero.score, [request(audio)])
         ((first,),) = run(silero.score, [request(audio[: 10 * 512])])
+        assert isinstance(first, VadResult)
         ((rest,),) = run(silero.score, [request(audio[10 * 512 :], first)])
         np.testing.assert_allclose(batched.probabilities, alone.probabilities, atol=1e-4)
         np.testing.assert_allclose(first.probabilities + rest.probabilities, alone.probabilities, atol=1e-4)

@@ -97,12 +97,12 @@ class Protocol:
         assert event.response_id in self.running, f"{event} of a response that is not running"
         items = self.running[event.response_id].items
         match event:
-            case ev.ResponseOutputItemAdded(item=item, output_index=index):
+            case ev.ResponseOutputItemAdded(item=added, output_index=index):
                 assert index == len(items)
-                items[item.id] = Item(index)
+                items[added.id] = Item(index)
                 return
-            case ev.ResponseOutputItemDone(item=item, output_index=index):
-                self._item_done(items[item.id], item, index)
+            case ev.ResponseOutputItemDone(item=done, output_index=index):
+                self._item_done(items[done.id], done, index)
                 return
         item = items[event.item_id]
         assert event.output_index == item.index and not item.closed

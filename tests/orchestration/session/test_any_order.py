@@ -7,14 +7,14 @@ from typing import Any
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from protocol import Protocol
-from session_rig import Rig, call
 
 from actors.messages import Failed, LlmDone, LlmText, Result
 from orchestration.session import events as ev
 from orchestration.session.config import Limits, SessionDefaults, StageTimeouts
 from orchestration.session.effects import Submit
 from orchestration.session.items import FunctionCallOutputItem, InputText, MessageItem
+from tests.orchestration.session.protocol import Protocol
+from tests.orchestration.session.session_rig import Rig, call
 
 TURN_DETECTION: list[dict[str, Any] | None] = [
     None,

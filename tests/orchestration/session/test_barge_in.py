@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from session_rig import Rig, told
 
 from actors.messages import LlmDone, LlmText, SttResult
 from orchestration.session import events as ev
 from orchestration.session.config import Pace, SessionDefaults
 from orchestration.session.playback import PlaybackClock
+from tests.orchestration.session.session_rig import Rig, told
 
 LONG = "This is a long answer that goes on and on for quite some time, as you can hear."
 ALL = ("vad", "turn", "stt", "llm", "tts")
@@ -209,7 +209,7 @@ def test_an_answer_that_noise_has_cut_goes_on_with_what_was_not_heard() -> None:
     rig.quiet(700)
     assert rig.done().status == "completed"
     (item,) = rig.done().output
-    assert heard + " " + item.content[0].transcript == LONG
+    assert f"{heard} {item.content[0].transcript}" == LONG
     assert len(rig.prompts()) == 1, "the model had written all of it"
     assert rig.done().usage.total_tokens == 0, "and the response that was cut has counted it"
 
@@ -275,7 +275,7 @@ def test_an_answer_does_not_go_on_where_none_is_wanted(why: str) -> None:
 
 
 def test_function_calls_are_not_made_twice() -> None:
-    from session_rig import call
+    from tests.orchestration.session.session_rig import call
 
     rig = Rig(SessionDefaults(speculation="off"))
     rig.update(tools=[{"type": "function", "name": "clock", "parameters": {"type": "object"}}])

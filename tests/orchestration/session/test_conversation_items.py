@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from session_rig import Rig, sound, told
 
 from actors.messages import AudioPart, ImagePart, TtsAudio, TtsDone, Word
 from orchestration.session import events as ev
@@ -14,6 +13,7 @@ from orchestration.session.config import Limits, SessionDefaults
 from orchestration.session.conversation import KEPT_AUDIO_BYTES, Conversation, Entry
 from orchestration.session.history import prompt
 from orchestration.session.spoken import Spoken, SpokenClause
+from tests.orchestration.session.session_rig import Rig, sound, told
 
 
 def order(rig: Rig) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from session_rig import Rig, told
 
 from actors.messages import Failed, Rank, SttResult, TtsRequest
 from orchestration.session import events as ev
@@ -13,6 +12,7 @@ from orchestration.session.config import SessionDefaults
 from orchestration.session.config import Speculation as Level
 from orchestration.session.items import InputText, MessageItem
 from orchestration.session.timeline import Speculation
+from tests.orchestration.session.session_rig import Rig, told
 
 
 def rig_with(speculation: Level, auto: tuple[str, ...] = ("vad", "turn", "stt", "llm", "tts")) -> Rig:
@@ -194,7 +194,7 @@ def test_the_timeline_of_a_turn_that_was_answered_early() -> None:
     rig.hear(1000)
     rig.quiet(700)
     (turn,) = rig.session.timeline.turns
-    moments = [
+    moments: list[Any] = [
         turn.speech_start,
         turn.last_speech,
         turn.pause_seen,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from session_rig import Rig
 
 from actors.messages import Failed, Rank, SttRequest, SttResult
 from orchestration.session import events as ev
@@ -14,6 +13,7 @@ from orchestration.session.echo import is_echo
 from orchestration.session.effects import Submit
 from orchestration.session.stable_words import StableWords
 from orchestration.session.turns.semantic import is_open
+from tests.orchestration.session.session_rig import Rig
 
 
 def deltas(final: str, *interim: str) -> list[str]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from session_rig import Rig, told
 
 from actors.messages import LlmDone, LlmText, SttResult, TtsAudio, TtsDone
 from orchestration.session import events as ev
 from orchestration.session.config import SessionDefaults
 from orchestration.session.effects import Submit
+from tests.orchestration.session.session_rig import Rig, told
 
 SOUND = TtsAudio(b"\x07\x00" * 200, 1000)
 STEPS = ("stt asked", "llm asked", "first token", "clause asked", "first sound", "clause done", "all done")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from session_rig import Rig, sound, told
 
 from actors.messages import SttRequest, SttResult, VadRequest
 from orchestration.session import events as ev
 from orchestration.session.config import Limits, SessionDefaults
 from orchestration.session.items import InputAudio, InputText, MessageItem
+from tests.orchestration.session.session_rig import Rig, sound, told
 
 
 def a_spoken_turn(rig: Rig) -> None:

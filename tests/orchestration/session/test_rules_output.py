@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from session_rig import Rig, call, told
 
 from actors.messages import Failed, LlmDone, LlmText, TtsDone
 from orchestration.session import events as ev
 from orchestration.session.config import Limits, SessionDefaults, StageTimeouts
 from orchestration.session.items import FunctionCallOutputItem
+from tests.orchestration.session.session_rig import Rig, call, told
 
 CLOCK = {
     "type": "function",
@@ -239,7 +239,7 @@ def test_rule_17_a_failing_or_hanging_stage_fails_the_response_and_no_more(stage
     response = rig.done()
     assert response.status == "failed"
     assert response.status_details.error.code == f"{stage}_failed"
-    assert stage in response.status_details.error.message
+    assert stage in (response.status_details.error.message or "")
     rig.auto.add(stage)
     rig.quiet(3000)
     a_spoken_turn(rig)
@@ -277,9 +277,8 @@ def test_rule_17_vad_that_fails_is_said_and_the_next_frames_are_heard() -> None:
 
 def test_rule_18_markup_and_thoughts_are_not_spoken_and_the_transcript_is_as_written() -> None:
     rig = Rig()
-    rig.replies.append(
-        [LlmText(t) for t in ("<thi", "nk>hm</think>**Yes**, ", "5 < 10. ")] + [LlmDone("stop")]
-    )
+    tokens = ("<thi", "nk>hm</think>**Yes**, ", "5 < 10. ")
+    rig.replies.append([*map(LlmText, tokens), LlmDone("stop")])
     rig.create()
     assert rig.done().output[0].content[0].transcript == "**Yes**, 5 < 10. "
     said = " ".join(rig.spoken())

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from session_rig import Rig
 
 from orchestration.session import events as ev
 from orchestration.session.config import Pcmu, SemanticVad, ServerVad, SessionDefaults, Transcription
+from tests.orchestration.session.session_rig import Rig
 
 
 def effective(rig: Rig) -> Any:
@@ -115,7 +115,7 @@ def test_the_voice_is_fixed_once_the_session_has_spoken() -> None:
     rig = Rig(SessionDefaults(voices={"marin": "af_heart"}))
     rig.update(audio={"output": {"voice": "marin"}})
     rig.create()
-    assert [s.request.voice for s in rig.requests if s.request.stage == "tts"] == ["af_heart"] * 2  # type: ignore[union-attr]
+    assert [s.request.voice for s in rig.requests if s.request.stage == "tts"] == ["af_heart"] * 2
     rig.update(audio={"output": {"voice": "cedar"}})
     assert rig.errors() == ["cannot_update_voice"]
     rig.update(audio={"output": {"voice": "marin"}})
@@ -178,7 +178,7 @@ def test_transcription_by_a_server_option_and_its_language_and_prompt() -> None:
     rig.hear(1000)
     rig.quiet(700)
     (stt,) = [submit.request for submit in rig.requests if submit.request.stage == "stt"]
-    assert (stt.language, stt.prompt) == ("de", "Namen")  # type: ignore[union-attr]
+    assert (stt.language, stt.prompt) == ("de", "Namen")
     assert rig.of(ev.InputAudioTranscriptionCompleted)
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from session_rig import Rig
-
 from orchestration.session import events as ev
 from orchestration.session.config import Limits, SessionDefaults, StageTimeouts
 from orchestration.session.playback import PlaybackClock
+from tests.orchestration.session.session_rig import Rig
 
 
 def idle_rig() -> Rig:

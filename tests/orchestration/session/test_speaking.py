@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from random import Random
 
-from session_rig import MS_PER_CHARACTER, Rig, call, told
-
 from actors.messages import LlmDone, LlmText
 from orchestration.session import events as ev
 from orchestration.session import items
 from orchestration.session.config import SessionDefaults, StageTimeouts
+from tests.orchestration.session.session_rig import MS_PER_CHARACTER, Rig, call, told
 
 
 def test_a_clause_that_comes_late_is_cut_when_the_sound_runs_out() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from session_rig import Rig
 
 from actors.messages import Failed, SttResult
 from orchestration.session import events as ev
@@ -12,6 +11,7 @@ from orchestration.session.turns import endpointing
 from orchestration.session.turns.base import Ended, Paused, Resumed, Signal, Started
 from orchestration.session.turns.semantic import WAITS
 from orchestration.session.vad_feed import Frame
+from tests.orchestration.session.session_rig import Rig
 
 
 def run(detection: ServerVad | SemanticVad | None, *runs: tuple[float, int]) -> list[Signal]:

@@ -12,11 +12,11 @@ from openai.types.realtime.realtime_transcription_session_create_response import
     RealtimeTranscriptionSessionCreateResponse,
 )
 from pydantic import BaseModel, TypeAdapter
-from session_rig import Rig, call
 
 from actors.messages import Failed, LlmDone, LlmText
 from orchestration.session import events as ev
 from orchestration.session.config import SessionDefaults
+from tests.orchestration.session.session_rig import Rig, call
 
 
 def models() -> dict[str, type[BaseModel]]:
@@ -71,7 +71,7 @@ def a_full_session() -> Rig:
     rig.send(ev.ConversationItemRetrieve(item_id=item))
     rig.send(ev.ConversationItemDelete(item_id=item))
     rig.send(ev.ConversationItemDelete(item_id=item, event_id="mine"))
-    answer = rig.done().output and rig.of(ev.ResponseDone)[0].response.output[0].id
+    answer = rig.of(ev.ResponseDone)[0].response.output[0].id
     rig.send(ev.ConversationItemRetrieve(item_id=answer))
     rig.send(ev.ConversationItemTruncate(item_id=answer, content_index=0, audio_end_ms=100))
     rig.send(ev.InputAudioBufferClear())
