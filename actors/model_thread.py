@@ -17,7 +17,7 @@ from actors.batch import Batch, Key
 
 T = TypeVar("T")
 MODEL_NICE = 10
-"""Added to the niceness of model threads, so that sockets and actor loops go first."""
+"""Niceness of the threads of large models, so that sockets, actor loops and what listens go first."""
 
 
 @dataclass(slots=True, eq=False)

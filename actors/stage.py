@@ -28,7 +28,7 @@ from actors.queue.items import decode_controls, decode_delivery, decode_request
 
 log = logging.getLogger(__name__)
 
-NICE = {"stt": MODEL_NICE - 5, "llm": MODEL_NICE + 5}
+NICE = {"vad": 0, "turn": 0, "stt": 0, "llm": MODEL_NICE + 5}
 """Where stages share cores: what a person says comes first, then what they hear; the LLM writes ahead of that."""
 FETCH_TIMEOUT_S = 5.0
 """Longest wait for a request that came by reference."""

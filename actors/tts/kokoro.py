@@ -54,7 +54,7 @@ class KokoroOptions:
     """Voice of requests that name none."""
     aliases: Mapping[str, str] = field(default_factory=lambda: dict(OPENAI_NAMES))
     """Other names for voices, in lower case; by default OpenAI's, so that their clients work unchanged."""
-    lead_ms: int = 20
+    lead_ms: int = 10
     """Silence kept in front of a clause, in ms."""
     tail_ms: int = 40
     """Silence kept behind a clause in front of its pause, in ms: the sound of its last phoneme fades here."""

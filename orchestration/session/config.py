@@ -193,7 +193,7 @@ class Pace:
 
     start_ms: int = 96
     """Speech in a row that starts a turn."""
-    pause_ms: int = 64
+    pause_ms: int = 32
     """Silence after which work for the turn begins although it may go on."""
     barge_in_ms: int = 450
     """Speech in a row that interrupts an answer, twice as long where its first words are no reason to stop; shorter

@@ -134,6 +134,8 @@ const handlers = {
   },
   "conversation.item.truncated": ({ item_id }) => captions.agent(item_id).note("interrupted"),
   "response.done": ({ response }) => {
+    if (response.status === "cancelled") // between two clauses no sound is cut
+      for (const { id } of response.output) captions.known(id)?.note("interrupted");
     if (response.status !== "failed") return;
     complain(response.status_details?.error?.message ?? "The answer failed.");
     say("Listening.");

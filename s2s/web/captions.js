@@ -46,8 +46,12 @@ export class Captions {
     return this.of(item, "agent");
   }
 
+  known(item) {
+    return this.captions.get(item);
+  }
+
   drop(item) {
-    this.captions.get(item)?.line.remove();
+    this.known(item)?.line.remove();
     this.captions.delete(item);
   }
 

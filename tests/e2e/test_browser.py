@@ -126,6 +126,21 @@ def test_the_sample_question_needs_no_microphone_and_speech_interrupts_its_answe
     expect(page.get_by_role("alert")).to_be_hidden()
 
 
+def test_an_answer_that_ends_between_two_clauses_is_interrupted_too(page: Page, server: str) -> None:
+    said = {"type": "response.output_audio_transcript.delta", "item_id": "item_1", "delta": "Once upon a time"}
+    ended = {"status": "cancelled", "output": [{"id": "item_1"}, {"id": "item_2"}]}
+
+    def answer(socket: WebSocketRoute) -> None:
+        for event in ({"type": "session.created"}, said, {"type": "response.done", "response": ended}):
+            socket.send(json.dumps(event))
+
+    page.route_web_socket(re.compile("/v1/realtime"), answer)
+    page.goto(f"{server}/")
+    page.get_by_role("button", name="Talk").click()
+    expect(page.locator(".caption.agent small")).to_have_text("interrupted")
+    expect(page.locator(".caption.agent")).to_have_count(1)
+
+
 def test_what_goes_wrong_is_said_in_words(page: Page, server: str, pictures: Path) -> None:
     def refuse(socket: WebSocketRoute) -> None:
         socket.close(code=1013, reason="All 8 sessions of this server are taken")
