@@ -1,49 +1,23 @@
-"""Is it an interruption?  Speech over an answer counts when it lasts, or when its words are no backchannel."""
+"""Is it an interruption?  Speech over an answer counts when its words ask for the floor, or when it lasts."""
 
 from __future__ import annotations
 
 import re
+from enum import Enum, auto
 
 from actors.messages import Rank
 from orchestration.session.audio_buffer import to_ms
 from orchestration.session.config import Pace
 from orchestration.session.partials import Rhythm
 
-_SOUNDS = (
-    "mm",
-    "mmm",
-    "mhm",
-    "hm",
-    "hmm",
-    "mmhmm",
-    "mhmm",
-    "uhhuh",
-    "uh",
-    "huh",
-    "um",
-    "ah",
-    "oh",
-    "ha",
-    "haha",
+_SOUNDS = frozenset("mm mmm mhm hm hmm mmhmm mhmm uhhuh uh huh um ah oh ha haha".split())
+_NODS = frozenset("ok okay yes yeah yea yep yup right sure really wow i see got it".split())
+_BACKCHANNELS = _SOUNDS | _NODS
+_FLOOR = frozenset(
+    "stop wait no hold hang hey but enough quiet listen pause cancel never actually sorry excuse please let tell say"
+    " repeat what whats why who whos when where wheres how can could would will do does did dont is are".split()
 )
-_NODS = (
-    "ok",
-    "okay",
-    "yes",
-    "yeah",
-    "yea",
-    "yep",
-    "yup",
-    "right",
-    "sure",
-    "really",
-    "wow",
-    "i",
-    "see",
-    "got",
-    "it",
-)
-_BACKCHANNELS = frozenset((*_SOUNDS, *_NODS))
+"""Words with which people take the floor: they stop, object, ask."""
 
 
 FIRST_WORDS = Rhythm(first_ms=224, step_ms=96, rank=Rank.CONFIRMED, share=1.0)
@@ -57,23 +31,36 @@ DOUBT = 2
 """How many times longer speech must last whose words, so far, are no reason to stop."""
 
 
+class Wish(Enum):
+    """What the words of speech over an answer want."""
+
+    NOTHING = auto()
+    """They are a backchannel, or were not understood."""
+    UNCLEAR = auto()
+    """They may be what a backchannel was mistaken for: an interruption, where they last."""
+    FLOOR = auto()
+
+
 class BargeIn:
     """Follows speech that began while the machine was speaking: first suspected, then confirmed, or dismissed."""
 
     def __init__(self, pace: Pace) -> None:
         self._barge_in_ms = pace.barge_in_ms
 
-    def by_duration(self, speech_samples: int, doubted: bool) -> bool:
-        """Whether speech of this length, without a pause, interrupts; `doubted`: its words so far would not."""
+    def by_duration(self, speech_samples: int, doubted: bool = False) -> bool:
+        """Whether speech of this length, without a pause, interrupts; `doubted`: its words so far want nothing."""
         return to_ms(speech_samples) >= self._barge_in_ms * (DOUBT if doubted else 1)
 
-    def by_words(self, text: str, logprob: float | None, whole: bool) -> bool:
-        """Whether these words, though few, want the floor: all that was said (`whole`), or its beginning.
+    def by_words(self, text: str, logprob: float | None, whole: bool) -> Wish:
+        """What these words, though few, want: all that was said (`whole`), or its beginning.
 
         `logprob`: mean log probability; None: not known.
         """
-        understood = logprob is None or logprob >= (UNDERSTOOD_LOGPROB if whole else SURE_LOGPROB)
-        return understood and any(word not in _BACKCHANNELS for word in _words(text))
+        words = _words(text)
+        likely = logprob is None or logprob >= (UNDERSTOOD_LOGPROB if whole else SURE_LOGPROB)
+        if not likely or all(word in _BACKCHANNELS for word in words):
+            return Wish.NOTHING
+        return Wish.UNCLEAR if _FLOOR.isdisjoint(words) else Wish.FLOOR
 
 
 def is_sound(text: str) -> bool:
@@ -82,4 +69,4 @@ def is_sound(text: str) -> bool:
 
 
 def _words(text: str) -> list[str]:
-    return re.findall(r"[^\W_]+", text.lower().replace("-", "").replace("'", ""))
+    return re.findall(r"[^\W_]+", text.lower().replace("-", "").replace("'", "").replace("’", ""))

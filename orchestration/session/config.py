@@ -196,8 +196,8 @@ class Pace:
     pause_ms: int = 32
     """Silence after which work for the turn begins although it may go on."""
     barge_in_ms: int = 450
-    """Speech in a row that interrupts an answer, twice as long where its first words are no reason to stop; shorter
-    speech does so when its words are no backchannel.  This is the trade-off between speed and false cuts."""
+    """Speech in a row that interrupts an answer, twice as long where its first words are a backchannel or not
+    understood; shorter speech does so when its words ask for the floor.  This is the trade-off between speed and false cuts."""
 
 
 Speculation = Literal["off", "stt", "llm", "tts"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from actors.messages import Rank, Result, SttResult, TurnRequest, TurnResult
 from orchestration.session.answers import Answers
 from orchestration.session.audio_buffer import AudioBuffer, to_ms, to_samples
-from orchestration.session.barge_in import FIRST_WORDS, BargeIn
+from orchestration.session.barge_in import FIRST_WORDS, BargeIn, Wish
 from orchestration.session.config import ServerVad
 from orchestration.session.core import Core
 from orchestration.session.echo import is_echo
@@ -56,6 +56,8 @@ class Turn:
     announced: bool = False
     """Whether the client knows of it: speech over an answer first has to prove to be an interruption."""
     paused: bool = False
+    end: int = 0
+    """Where its speech ended, by the last pause."""
     attempt: int = 0
     hearing: Hearing | None = None
     ended: Ended | None = None
@@ -209,13 +211,11 @@ class TurnTaking:
 
     def _first_words(self, turn: Turn, result: SttResult, now: float) -> None:
         """What was said over an answer, a moment after it began."""
-        wanted = (
-            result.rejected is None
-            and self._barge_in.by_words(result.text, result.logprob, whole=False)
-            and not is_echo(result.text, self._answers.output.said(now))
-        )
-        turn.doubted = not wanted
-        if wanted:
+        wish = Wish.NOTHING
+        if result.rejected is None and not is_echo(result.text, self._answers.output.said(now)):
+            wish = self._barge_in.by_words(result.text, result.logprob, whole=False)
+        turn.doubted = wish is Wish.NOTHING
+        if wish is Wish.FLOOR or (wish is Wish.UNCLEAR and self._core.echoes):
             self._announce(turn, now)
 
     def _partial(self, turn: Turn, result: SttResult, now: float) -> None:
@@ -241,7 +241,7 @@ class TurnTaking:
     def _pause(self, at: int, position: int, now: float) -> None:
         turn = self.turn
         assert turn is not None, "only a turn can pause"
-        turn.paused = True
+        turn.paused, turn.end = True, at
         turn.stop_partials()
         turn.record.pause_seen = now
         turn.record.last_speech = now - to_ms(position - at) / 1000
@@ -297,10 +297,10 @@ class TurnTaking:
 
     def _weigh(self, turn: Turn, hearing: Hearing, now: float) -> None:
         """Do the words of speech over an answer want the floor?  Any words do once the answer is over."""
-        wanted = self._barge_in.by_words(hearing.text, hearing.logprob, whole=True) or (
-            hearing.text != "" and not self._overlaps(now)
-        )
-        if wanted and not turn.announced:
+        wish = self._barge_in.by_words(hearing.text, hearing.logprob, whole=True)
+        lasts = self._core.echoes or self._barge_in.by_duration(turn.end - turn.start)
+        wanted = wish is Wish.FLOOR or (wish is Wish.UNCLEAR and lasts)
+        if not turn.announced and (wanted or (hearing.text != "" and not self._overlaps(now))):
             self._announce(turn, now)
         self._hold(False, now)
 

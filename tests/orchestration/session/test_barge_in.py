@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from actors.messages import LlmDone, LlmText, SttResult
+from actors.messages import LlmDone, LlmText, SttResult, VadResult
 from orchestration.session import events as ev
 from orchestration.session.config import Pace, SessionDefaults
 from orchestration.session.playback import PlaybackClock
@@ -171,6 +171,29 @@ def test_first_words_that_are_no_reason_to_stop_must_last_twice_as_long(said: St
     assert rig.types()[0] == "input_audio_buffer.speech_started"
 
 
+def test_first_words_that_a_backchannel_may_be_mistaken_for_must_last() -> None:
+    rig = answering(first_words=True)
+    rig.transcripts.extend([SttResult("Emmett", logprob=-0.5)] * 4)
+    rig.hear(430)
+    assert rig.events == []
+    rig.hear(70)
+    assert rig.types()[0] == "input_audio_buffer.speech_started"
+
+
+@pytest.mark.parametrize(
+    ("said", "speech_ms", "interrupts"),
+    [("Emmett", 400, False), ("Next", 480, True), ("Wait", 300, True), ("Right, right", 400, False)],
+)
+def test_a_burst_interrupts_by_its_words_or_by_its_words_and_length(
+    said: str, speech_ms: int, interrupts: bool
+) -> None:
+    rig = answering(pace=Pace(barge_in_ms=470))
+    rig.transcripts.append(SttResult(said, logprob=-0.5))
+    rig.hear(speech_ms)
+    rig.quiet(700)
+    assert ("input_audio_buffer.speech_started" in rig.types()) is interrupts
+
+
 def test_a_burst_that_was_hardly_understood_is_no_interruption() -> None:
     rig = answering()
     rig.transcripts.append(SttResult("Em", logprob=-1.2))
@@ -195,6 +218,23 @@ def test_where_stt_says_nothing_in_time_speech_that_lasts_interrupts() -> None:
     rig.hear(70)
     assert rig.types()[0] == "input_audio_buffer.speech_started"
     assert any(generation.startswith("first-words-") for generation in rig.cancelled)
+
+
+def test_doubtful_sound_does_not_make_speech_last() -> None:
+    rig = answering()
+    rig.hear(400)
+    rig.auto.discard("vad")
+    rig.hear(96)
+    rig.answer("vad", VadResult([0.4] * 3, b"state", bytes(128)))
+    assert rig.events == []
+
+
+def test_where_the_endpoint_comes_before_the_pause_is_seen_the_words_are_heard_then() -> None:
+    rig = answering(pace=Pace(pause_ms=700))
+    rig.transcripts.append("Stop.")
+    rig.hear(200)
+    rig.quiet(600)
+    assert rig.types()[0] == "input_audio_buffer.speech_started"
 
 
 # An answer that was cut for nothing
