@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from actors import batch
-from actors.messages import STT_RATE_HZ, SttRequest, SttResult
+from actors.messages import STT_RATE_HZ, SttRequest, SttResult, Word
 from orchestration.session.clauses import ClauseStream
 from s2s.audio import Pcm16, Resampler
 
@@ -48,11 +48,19 @@ class Ear:
 
     def transcribe(self, pcm: Pcm16, rate_hz: int) -> str:
         """The words in int16 `pcm`."""
+        return self._hear(pcm, rate_hz, word_times=False).text
+
+    def word_times(self, pcm: Pcm16, rate_hz: int) -> list[Word]:
+        """The words in int16 `pcm`, and when each is said."""
+        return self._hear(pcm, rate_hz, word_times=True).words or []
+
+    def _hear(self, pcm: Pcm16, rate_hz: int, word_times: bool) -> SttResult:
         sound = Resampler(rate_hz, STT_RATE_HZ).feed(pcm, last=True)
-        (results,) = batch.run(self._whisper.transcribe, [SttRequest(sound.tobytes(), language="en")])
+        request = SttRequest(sound.tobytes(), language="en", word_times=word_times)
+        (results,) = batch.run(self._whisper.transcribe, [request])
         result = results[-1]
         assert isinstance(result, SttResult), result
-        return result.text
+        return result
 
     def check(self, answer: str, pcm: Pcm16, rate_hz: int) -> Heard:
         """Compare what is heard in `pcm` with the text of the answer."""

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from actors import batch
 from actors.assets import samples
@@ -30,7 +31,6 @@ AFTER_VAD_MS = 160
 LONGEST_OWN_PAUSE_MS = 200
 """None that could be an endpoint."""
 VAD_FRAME_MS = 32
-PAUSE_TRIES = 4
 NOISES = ("white", "pink", "brown", "hum", "clicks", "gusts")
 
 
@@ -46,6 +46,8 @@ class Recording:
     """Pauses within it of at least 100 ms, by VAD."""
     voiced_ms: int = 0
     """Speech in a row from its onset, by VAD."""
+    text: str = ""
+    """What is said in it, where that is known."""
 
     @property
     def onset_s(self) -> float:
@@ -71,7 +73,7 @@ class Measure:
         assert isinstance(result, VadResult), result
         return result.probabilities
 
-    def recording(self, name: str, pcm: Pcm16) -> Recording:
+    def recording(self, name: str, pcm: Pcm16, text: str = "") -> Recording:
         """`pcm` with silence cut down to `MARGIN_MS` at both ends.  Raises `ValueError` where nobody speaks."""
         silence = np.zeros(RATE_HZ * MARGIN_MS // 1000, np.int16)
         pcm = np.concatenate([silence, pcm, silence, silence])
@@ -79,37 +81,46 @@ class Measure:
         if not any(spoken):
             raise ValueError(f"{name}: no speech was found in it.")
         first, last = spoken.index(True), len(spoken) - 1 - spoken[::-1].index(True)
-        onset, end = _sounding(pcm, _sample(first), _sample(last + 1) + RATE_HZ * AFTER_VAD_MS // 1000)
+        onset, end = _sounding(pcm, sample_of(first), sample_of(last + 1) + RATE_HZ * AFTER_VAD_MS // 1000)
         start = onset - len(silence)
-        runs = _runs(spoken[first : last + 1])
-        pauses = tuple(length * 32 for is_speech, length in runs if not is_speech and length > 3)
+        stretches = runs(spoken[first : last + 1])
+        pauses = tuple(
+            length * VAD_FRAME_MS for is_speech, length in stretches if not is_speech and length > 3
+        )
         kept = pcm[max(0, start) : end + len(silence)]
         cut = max(0, start)
-        return Recording(name, kept, onset - cut, end - cut, pauses, runs[0][1] * 32)
+        return Recording(name, kept, onset - cut, end - cut, pauses, stretches[0][1] * VAD_FRAME_MS, text)
 
 
-def _sample(frame: int) -> int:
+def sample_of(frame: int) -> int:
+    """The first sample, in 24 kHz, of a frame of the VAD."""
     return frame * VAD_FRAME_SAMPLES * RATE_HZ // STT_RATE_HZ
 
 
 def _sounding(pcm: Pcm16, start: int, stop: int) -> tuple[int, int]:
     """First and last-but-one sample of [start, stop), widened to the left by 100 ms, that is as loud as speech."""
     start = max(0, start - RATE_HZ // 10) // STEP * STEP
-    steps = pcm[start : start + (min(stop, len(pcm)) - start) // STEP * STEP].astype(np.float64)
-    power = np.square(steps.reshape(-1, STEP)).mean(axis=1)
+    power = step_power(pcm[start:stop])
     loud = np.flatnonzero(power >= power.max() * 10 ** (LEVEL_DB / 10))
     return start + int(loud[0]) * STEP, start + (int(loud[-1]) + 1) * STEP
 
 
-def _runs(flags: Sequence[bool]) -> list[tuple[bool, int]]:
+def step_power(pcm: Pcm16) -> NDArray[np.float64]:
+    """The mean square of each whole 10 ms of `pcm`."""
+    steps = pcm[: len(pcm) // STEP * STEP].astype(np.float64).reshape(-1, STEP)
+    power: NDArray[np.float64] = np.square(steps).mean(axis=1)
+    return power
+
+
+def runs(flags: Sequence[bool]) -> list[tuple[bool, int]]:
     """Equal values in a row, and how many."""
-    runs: list[tuple[bool, int]] = []
+    found: list[tuple[bool, int]] = []
     for flag in flags:
-        if runs and runs[-1][0] == flag:
-            runs[-1] = (flag, runs[-1][1] + 1)
+        if found and found[-1][0] == flag:
+            found[-1] = (flag, found[-1][1] + 1)
         else:
-            runs.append((flag, 1))
-    return runs
+            found.append((flag, 1))
+    return found
 
 
 def packaged(measure: Measure) -> list[Recording]:
@@ -117,60 +128,13 @@ def packaged(measure: Measure) -> list[Recording]:
     found = []
     for sample in samples():
         pcm = np.frombuffer(read_audio(sample.path, RATE_HZ).pcm, "<i2")
-        found.append(measure.recording(sample.path.stem, pcm))
+        found.append(measure.recording(sample.path.stem, pcm, sample.text))
     return found
 
 
 def steady(recordings: Iterable[Recording], longest_pause_ms: int) -> list[Recording]:
     """Those that hold no longer pause."""
     return [each for each in recordings if max(each.pauses_ms, default=0) <= longest_pause_ms]
-
-
-def with_pause(measure: Measure, recording: Recording, pause_ms: int) -> Recording | None:
-    """`recording` with its one pause made `pause_ms` long, as VAD sees it; None where it has none, or several."""
-    if sum(pause > LONGEST_OWN_PAUSE_MS for pause in recording.pauses_ms) > 1:
-        return None
-    place = _pause(measure, recording)
-    if place is None:
-        return None
-    before, after = recording.pcm[: place[0]], recording.pcm[place[1] :]
-    silence_ms = pause_ms
-    for _ in range(PAUSE_TRIES):
-        silence = np.zeros(RATE_HZ * silence_ms // 1000, np.int16)
-        pcm = np.concatenate([before, silence, after])
-        made = measure.recording(f"{recording.name}+{pause_ms}ms", pcm)
-        seen_ms = max(made.pauses_ms, default=0)
-        if abs(seen_ms - pause_ms) <= VAD_FRAME_MS:
-            return made
-        silence_ms = max(0, silence_ms + pause_ms - seen_ms)
-    return None
-
-
-def _pause(measure: Measure, recording: Recording) -> tuple[int, int] | None:
-    """Where `recording` is quiet for longest; None where VAD sees no pause."""
-    spoken = [probability >= SPEECH for probability in measure.probabilities(recording.pcm)]
-    best, at, longest = None, 0, 3
-    for is_speech, length in _runs(spoken):
-        inside = at > 0 and at + length < len(spoken)
-        if not is_speech and inside and length > longest:
-            best, longest = at, length
-        at += length
-    if best is None:
-        return None
-    return _quiet(recording.pcm, _sample(best), _sample(best + longest))
-
-
-def _quiet(pcm: Pcm16, start: int, stop: int) -> tuple[int, int]:
-    """The longest quiet in and around a pause that VAD saw: where the sound has faded, and where it begins again."""
-    power = np.square(pcm[: len(pcm) // STEP * STEP].astype(np.float64).reshape(-1, STEP)).mean(axis=1)
-    first = max(0, start // STEP - 10)
-    quiet = power[first : stop // STEP + 10] < power.max() * 10 ** (LEVEL_DB / 10)
-    at, best, longest = first, (start // STEP, stop // STEP), 0
-    for is_quiet, length in _runs([bool(flag) for flag in quiet]):
-        if is_quiet and length > longest:
-            best, longest = (at, at + length), length
-        at += length
-    return best[0] * STEP, best[1] * STEP
 
 
 def noise(kind: str, seconds: float, rng: np.random.Generator, level_db: float = -30.0) -> Pcm16:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from s2s.bench.live import Client, Json, ServerUnfit
+from s2s.bench.paused import Paused
 from s2s.bench.recordings import NOISES, RATE_HZ, Recording, noise
 
 GAP_S = 0.5
@@ -56,6 +57,19 @@ class Interruption:
     """When the speaker played its last sample: it stops at `speech_started`."""
     last_delta_ms: float | None = None
     """When the server sent its last piece of the answer."""
+
+
+@dataclass
+class Pause:
+    """A turn with a pause in it."""
+
+    recording: str
+    before: str
+    """The words in front of the pause."""
+    pause_ms: int
+    """As VAD sees it."""
+    splits: int
+    """How often the turn was taken for over before its speech had ended."""
 
 
 def detection(kind: str, **settings: Any) -> Json:
@@ -124,17 +138,18 @@ def split(record: Json) -> dict[str, float]:
     }
 
 
-async def pauses(client: Client, recordings: Sequence[Recording]) -> dict[str, int]:
-    """Each recording, and how often it was taken for over before its speech had ended."""
-    splits = {}
-    for recording in recordings:
+async def pauses(client: Client, recordings: Sequence[Paused]) -> list[Pause]:
+    """Each recording said once."""
+    found = []
+    for each in recordings:
         await asyncio.sleep(GAP_S)
         mark = client.mark
-        said = client.say(recording)
+        said = client.say(each.recording)
         await _until(said.end)
-        splits[recording.name] = len(client.since(mark, "input_audio_buffer.committed"))
+        splits = len(client.since(mark, "input_audio_buffer.committed"))
+        found.append(Pause(each.recording.name, each.before, each.pause_ms, splits))
         await client.moment("input_audio_buffer.committed", since=client.mark)
-    return splits
+    return found
 
 
 async def false_starts(

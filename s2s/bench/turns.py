@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,9 @@ from orchestration.session.turns.base import Resumed, Started
 from orchestration.session.vad_feed import Frame
 from s2s.audio import Pcm16
 from s2s.bench import bounds
+from s2s.bench.hearing import Ear
 from s2s.bench.live import Client, ServerUnfit, fetch, quantile
+from s2s.bench.paused import Paused, between_sentences, inside_sentence, paused
 from s2s.bench.recordings import (
     LONGEST_OWN_PAUSE_MS,
     RATE_HZ,
@@ -37,7 +40,6 @@ from s2s.bench.recordings import (
     cough,
     packaged,
     steady,
-    with_pause,
 )
 from s2s.bench.tell import tell
 from s2s.bench.turn_trials import (
@@ -79,7 +81,7 @@ class Size:
 
 
 QUICK = Size(turns=3, paused=2, interruptions=3, backchannels=4, rounds=1)
-WHOLE = Size(turns=12, paused=8, interruptions=6, backchannels=8, rounds=2)
+WHOLE = Size(turns=12, paused=10, interruptions=6, backchannels=8, rounds=2)
 
 
 @dataclass
@@ -131,12 +133,7 @@ async def _measure(server: Server, size: Size, seed: int) -> dict[str, Any]:
     timed = steady(recordings, LONGEST_OWN_PAUSE_MS)
     rng.shuffle(timed)
     timed = (timed * 2)[: size.turns]
-    paused = {
-        pause_ms: [made for each in recordings if (made := with_pause(measure, each, pause_ms)) is not None][
-            : size.paused
-        ]
-        for pause_ms in PAUSES_MS
-    }
+    with_pauses = _with_pauses(measure, recordings, size.paused)
     raw: dict[str, Any] = {}
     figures: dict[str, float] = {}
     late = 0
@@ -157,14 +154,14 @@ async def _measure(server: Server, size: Size, seed: int) -> dict[str, Any]:
         figures |= _turn_figures(name, turns, SILENCE_MS if kind == "server_vad" else None)
         if address != server.address:
             continue
-        for pause_ms in PAUSES_MS:
-            tell("turns", f"{name}: pauses of {pause_ms} ms")
+        for pause, said in with_pauses.items():
+            tell("turns", f"{name}: {pause}")
             async with Client(address, server.api_key) as client:
                 await client.configure(**detection(kind, create_response=False))
-                splits = await pauses(client, paused[pause_ms])
+                trials = await pauses(client, said)
                 late += client.late_frames
-            raw[f"{name}_pause_{pause_ms}"] = splits
-            figures[f"{name}_pause_{pause_ms}_split_share"] = _share(count > 0 for count in splits.values())
+            raw[f"{name}_{pause}"] = [asdict(trial) for trial in trials]
+            figures[f"{name}_{pause}_split_share"] = _share(trial.splits > 0 for trial in trials)
     tell("turns", f"{NOISE_S:.0f} s of noise")
     noise_rng = np.random.default_rng(seed)
     raw["noise"] = await false_starts(server.address, server.api_key, timed[0], NOISE_S, noise_rng)
@@ -184,6 +181,17 @@ async def _measure(server: Server, size: Size, seed: int) -> dict[str, Any]:
         "broken": problems
         + bounds.broken(figures, {name: most for name, most in bounds.TURNS.items() if name in figures}),
     }
+
+
+def _with_pauses(measure: Measure, recordings: Sequence[Recording], most: int) -> dict[str, list[Paused]]:
+    """Recordings by the pause in them: of each length `pause_<ms>` between two sentences, where a turn may well end,
+    and `pause_<ms>_inside` one, where it does not."""
+    ear = Ear()
+    found: dict[str, list[Paused]] = {}
+    for kind, find in (("", between_sentences), ("_inside", inside_sentence)):
+        made = list(islice(paused(measure, ear, find, recordings, PAUSES_MS), most))
+        found |= {f"pause_{pause_ms}{kind}": [each[pause_ms] for each in made] for pause_ms in PAUSES_MS}
+    return found
 
 
 async def _barge_ins(

@@ -7,13 +7,17 @@ import base64
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import websockets
 
-from s2s.bench import recordings, turns
+from actors.messages import Word
+from s2s.bench import paused, recordings, turns
+from s2s.bench.hearing import Ear
 from s2s.bench.live import FRAME, Client, ServerUnfit, first_audible, quantile
 from s2s.bench.recordings import RATE_HZ, Recording
 from s2s.bench.turn_trials import Interruption, TurnMoments, split
@@ -51,16 +55,106 @@ def test_a_recording_without_speech_is_refused() -> None:
         recordings.Measure.recording(Loud(), "nothing", silence(1000))  # type: ignore[arg-type]
 
 
-def test_the_longest_pause_is_made_as_long_as_asked() -> None:
-    pcm = np.concatenate([tone(500), silence(150), tone(500), silence(400), tone(500)])
-    whole = recordings.Measure.recording(Loud(), "tone", pcm)  # type: ignore[arg-type]
-    longer = recordings.with_pause(Loud(), whole, 900)  # type: ignore[arg-type]
-    assert longer is not None
-    assert longer.end - whole.end == pytest.approx(RATE_HZ // 2, abs=RATE_HZ // 20)
-    quiet = np.flatnonzero(np.abs(longer.pcm[whole.onset : longer.end]) > 1000)
-    assert np.diff(quiet).max() == pytest.approx(RATE_HZ * 0.9, rel=0.05)
-    steady = recordings.Measure.recording(Loud(), "steady", tone(900))  # type: ignore[arg-type]
-    assert recordings.with_pause(Loud(), steady, 300) is None  # type: ignore[arg-type]
+def recorded(text: str, *parts: np.ndarray[Any, np.dtype[np.int16]]) -> Recording:
+    return recordings.Measure.recording(Loud(), "tone", np.concatenate(parts), text)  # type: ignore[arg-type]
+
+
+def with_pauses(
+    find: paused.Find, recording: Recording, *heard: tuple[str, int]
+) -> dict[int, paused.Paused] | None:
+    """`recording` with pauses of 300 and 900 ms; `heard`: its words and the ms at which each begins."""
+    words = [Word(text, start_ms, start_ms + 100) for text, start_ms in heard]
+    ear: Any = SimpleNamespace(word_times=lambda pcm, rate_hz: words)
+    measure: Any = Loud()
+    return next(paused.paused(measure, ear, find, [recording], (300, 900)), None)
+
+
+def assert_as_long_as_asked(made: dict[int, paused.Paused] | None) -> None:
+    assert made is not None and made.keys() == {300, 900}
+    for pause_ms, each in made.items():
+        speech = each.recording.pcm[each.recording.onset : each.recording.end]
+        quiet_ms = np.diff(np.flatnonzero(np.abs(speech) > 1000)).max() * 1000 / RATE_HZ
+        assert quiet_ms == pytest.approx(pause_ms, abs=64), "VAD sees it in whole frames"
+        assert each.pause_ms == pytest.approx(pause_ms, abs=32)
+
+
+def test_the_pause_between_sentences_is_made_as_long_as_asked() -> None:
+    whole = recorded("Try again. Fail.", tone(500), silence(150), tone(500), silence(400), tone(500))
+    made = with_pauses(paused.between_sentences, whole, ("Try", 200), ("again.", 850), ("Fail", 1750))
+    assert_as_long_as_asked(made)
+    assert made is not None and made[300].before == "Try again."
+    assert with_pauses(paused.between_sentences, recorded("", tone(900))) is None
+
+
+def test_a_pause_is_made_inside_a_sentence_where_it_is_quiet_and_unfinished() -> None:
+    text = "It was the best of all times."
+    quiet = tone(40, 500)
+    whole = recorded(text, tone(300), quiet, tone(300), quiet, tone(200), tone(40, 2_000), tone(600))
+    heard = [
+        ("It", 200),
+        ("was", 530),
+        ("the", 600),
+        ("best", 880),
+        ("of", 980),
+        ("all", 1100),
+        ("times.", 1300),
+    ]
+    made = with_pauses(paused.inside_sentence, whole, *heard)
+    assert_as_long_as_asked(made)
+    assert made is not None and made[900].before == "It was the"  # quieter than behind "of"
+
+
+def test_a_sentence_pauses_only_behind_words_that_leave_it_unfinished() -> None:
+    whole = recorded("", tone(2000))
+    words = [
+        paused.Said(word, 10_000 + 2_000 * number)
+        for number, word in enumerate(("I", "go", "to", "my", "own"))
+    ]
+    place = paused.hesitation(whole, words)
+    assert place is not None and place.before == "I go to"
+    unheard = [replace(word, start=None) if word.text == "my" else word for word in words]
+    assert paused.hesitation(whole, unheard) is None
+    assert paused.hesitation(whole, words[2:]) is None, "one word is no beginning"
+    ended = [replace(word, text="to." if word.text == "to" else word.text) for word in words]
+    assert paused.hesitation(whole, ended) is None
+
+
+def test_words_are_those_of_the_text_with_the_times_at_which_they_were_heard() -> None:
+    heard = [
+        Word("He", 100, 200),
+        Word("is", 200, 300),
+        Word("ill-disposed,", 400, 900),
+        Word("May.", 900, 1000),
+    ]
+    words = paused.timed("He was ill disposed, man.", heard)
+    assert [word.text for word in words] == ["He", "was", "ill", "disposed,", "man."]
+    assert [word.start for word in words] == [2400, None, 9600, None, None]
+    assert paused.said_before(words, 12_000) == "He was ill"
+    assert paused.said_before(words, 0) == ""
+
+
+def test_the_room_of_a_pause_sounds_as_that_of_its_recording() -> None:
+    hiss = recordings.noise("pink", 0.5, np.random.default_rng(1), -50.0)
+    made = paused.room(np.concatenate([tone(400), hiss, tone(400)]), RATE_HZ)
+    assert len(made) == RATE_HZ
+    assert 10 * np.log10(np.square(made / 32_768).mean()) == pytest.approx(-50, abs=4)
+    low, high = (np.abs(np.fft.rfft(made))[band].mean() for band in (slice(100, 400), slice(8_000, 9_000)))
+    assert low > 2 * high
+    assert not paused.room(tone(900), RATE_HZ).any(), "no room is heard while someone speaks"
+
+
+@pytest.mark.e2e
+def test_who_hesitates_is_heard_in_the_same_words() -> None:
+    measure, ear = recordings.Measure(), Ear()
+    some = [each for each in recordings.packaged(measure) if each.name in ("austen-3", "dickens-05")]
+    for whole, made in zip(
+        some, paused.paused(measure, ear, paused.inside_sentence, some, (600,)), strict=True
+    ):
+        pcm, before = made[600].recording.pcm, made[600].before
+        assert max(made[600].recording.pauses_ms) == pytest.approx(600, abs=32)
+        assert whole.text.startswith(before + " ") and before[-1].isalpha()
+        said = ear.words(ear.transcribe(whole.pcm, RATE_HZ))
+        assert ear.words(ear.transcribe(pcm, RATE_HZ)) == said
 
 
 @pytest.mark.parametrize("kind", recordings.NOISES)
