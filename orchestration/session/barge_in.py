@@ -10,13 +10,21 @@ from orchestration.session.audio_buffer import to_ms
 from orchestration.session.config import Pace
 from orchestration.session.partials import Rhythm
 
-_SOUNDS = frozenset("mm mmm mhm hm hmm mmhmm mhmm uhhuh uh huh um ah oh ha haha".split())
-_NODS = frozenset("ok okay yes yeah yea yep yup right sure really wow i see got it".split())
+_SOUNDS = frozenset((
+    "mm", "mmm", "mhm", "hm", "hmm", "mmhmm", "mhmm", "uhhuh", "uh", "huh", "um", "ah", "oh", "ha",
+    "haha",
+))  # fmt: skip
+_NODS = frozenset((
+    "ok", "okay", "yes", "yeah", "yea", "yep", "yup", "right", "sure", "really", "wow", "i", "see",
+    "got", "it",
+))  # fmt: skip
 _BACKCHANNELS = _SOUNDS | _NODS
-_FLOOR = frozenset(
-    "stop wait no hold hang hey but enough quiet listen pause cancel never actually sorry excuse please let tell say"
-    " repeat what whats why who whos when where wheres how can could would will do does did dont is are".split()
-)
+_FLOOR = frozenset((
+    "stop", "wait", "no", "hold", "hang", "hey", "but", "enough", "quiet", "listen", "pause",
+    "cancel", "never", "actually", "sorry", "excuse", "please", "let", "tell", "say", "repeat",
+    "what", "whats", "why", "who", "whos", "when", "where", "wheres", "how", "can", "could",
+    "would", "will", "do", "does", "did", "dont", "is", "are",
+))  # fmt: skip
 """Words with which people take the floor: they stop, object, ask."""
 
 

@@ -197,7 +197,8 @@ class Pace:
     """Silence after which work for the turn begins although it may go on."""
     barge_in_ms: int = 450
     """Speech in a row that interrupts an answer, twice as long where its first words are a backchannel or not
-    understood; shorter speech does so when its words ask for the floor.  This is the trade-off between speed and false cuts."""
+    understood; shorter speech does so when its words ask for the floor.  This is the trade-off between speed and
+    false cuts."""
 
 
 Speculation = Literal["off", "stt", "llm", "tts"]

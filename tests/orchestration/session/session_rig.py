@@ -66,6 +66,7 @@ class Rig:
         self.transcripts: deque[str | Result] = deque()
         self.replies: deque[str | list[Result]] = deque()
         self.turn_probability = 1.0
+        self.speech_probability = 0.95
         if start:
             self.do(self.session.start(self.now))
 
@@ -173,7 +174,7 @@ class Rig:
             case VadRequest(frames=frames):
                 size = VAD_FRAME_SAMPLES * 2
                 pieces = [frames[at : at + size] for at in range(0, len(frames), size)]
-                loud = [0.95 if any(piece) else 0.02 for piece in pieces]
+                loud = [self.speech_probability if any(piece) else 0.02 for piece in pieces]
                 return [VadResult(loud, b"state", frames[-128:])]
             case SttRequest():
                 said = self.transcripts.popleft() if self.transcripts else "Hello there."

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from actors.messages import LlmDone, LlmText, SttResult, VadResult
+from actors.messages import LlmDone, LlmText, SttResult
 from orchestration.session import events as ev
 from orchestration.session.config import Pace, SessionDefaults
 from orchestration.session.playback import PlaybackClock
@@ -223,10 +223,12 @@ def test_where_stt_says_nothing_in_time_speech_that_lasts_interrupts() -> None:
 def test_doubtful_sound_does_not_make_speech_last() -> None:
     rig = answering()
     rig.hear(400)
-    rig.auto.discard("vad")
-    rig.hear(96)
-    rig.answer("vad", VadResult([0.4] * 3, b"state", bytes(128)))
+    rig.speech_probability = 0.4
+    rig.hear(300)
     assert rig.events == []
+    rig.speech_probability = 0.95
+    rig.hear(64)
+    assert rig.types()[0] == "input_audio_buffer.speech_started"
 
 
 def test_where_the_endpoint_comes_before_the_pause_is_seen_the_words_are_heard_then() -> None:

@@ -14,11 +14,9 @@ from orchestration.session.vad_feed import Frame
 from tests.orchestration.session.session_rig import Rig
 
 
-def run(
-    detection: ServerVad | SemanticVad | None, *runs: tuple[float, int], pace: Pace = Pace()
-) -> list[Signal]:
+def run(detection: ServerVad | SemanticVad | None, *runs: tuple[float, int], **pace: int) -> list[Signal]:
     """Signals for runs of (probability, frames)."""
-    strategy = endpointing(detection, pace)
+    strategy = endpointing(detection, Pace(**pace))
     signals: list[Signal] = []
     at = 0
     for probability, frames in runs:
@@ -54,7 +52,7 @@ def test_speech_ends_a_pause() -> None:
 
 
 def test_speech_before_the_pause_is_seen_needs_no_word_of_it() -> None:
-    assert run(ServerVad(), (0.9, 3), (0.1, 1), (0.9, 2), pace=Pace(pause_ms=64)) == [Started(0)]
+    assert run(ServerVad(), (0.9, 3), (0.1, 1), (0.9, 2), pause_ms=64) == [Started(0)]
 
 
 @pytest.mark.parametrize(("silence_ms", "frames"), [(500, 16), (200, 7), (0, 1)])
