@@ -245,10 +245,15 @@ class TurnTaking:
         turn.stop_partials()
         turn.record.pause_seen = now
         turn.record.last_speech = now - to_ms(position - at) / 1000
-        if turn.announced and self._core.defaults.speculation == "off":
-            return
-        if self._core.defaults.hears == "transcript":
+        early = not turn.announced or self._core.defaults.speculation != "off"
+        if early and self._core.defaults.hears == "transcript":
             self._hear(turn, position, Rank.SPECULATIVE, now)
+        else:
+            self._words("", now)
+
+    def _words(self, text: str, now: float) -> None:
+        for signal in self._endpointing.said(text):
+            self._signal(signal, self._buffer.end, now)
 
     def _hear(self, turn: Turn, until: int, rank: Rank, now: float) -> Hearing:
         hearing = turn.hearing = self._hearing(turn, until)
@@ -285,7 +290,6 @@ class TurnTaking:
 
     def _heard(self, turn: Turn, hearing: Hearing, now: float) -> None:
         """An early transcript: it may prove an interruption, and the answer may begin."""
-        self._endpointing.said(hearing.text)
         self._weigh(turn, hearing, now)
         if turn.ended is not None:
             self._conclude(turn, hearing, turn.ended, now)
@@ -294,6 +298,7 @@ class TurnTaking:
             if detection is not None and detection.create_response:
                 self._core.language = hearing.language or self._core.language
                 self._answers.speculate(hearing.text, now)
+        self._words(hearing.text, now)
 
     def _weigh(self, turn: Turn, hearing: Hearing, now: float) -> None:
         """Do the words of speech over an answer want the floor?  Any words do once the answer is over."""

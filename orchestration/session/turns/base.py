@@ -55,8 +55,8 @@ class Endpointing(Protocol):
     def judged(self, probability: float) -> list[Signal]:
         """The turn model's answer to the last `AskTurn`."""
 
-    def said(self, text: str) -> None:
-        """What was said up to the pause that is on."""
+    def said(self, text: str) -> list[Signal]:
+        """What was said up to the pause that is on; empty where that is not known before the turn is over."""
 
     def reset(self) -> None:
         """No turn is on: what came before was committed or cleared."""

@@ -17,8 +17,8 @@ class ManualTurns:
     def judged(self, probability: float) -> list[Signal]:
         return []
 
-    def said(self, text: str) -> None:
-        pass
+    def said(self, text: str) -> list[Signal]:
+        return []
 
     def reset(self) -> None:
         pass

@@ -50,6 +50,8 @@ def is_open(text: str) -> bool:
 
 
 class SemanticEndpointing:
+    """Waits for the words, too: without them there is nothing to answer, so that this costs no time."""
+
     def __init__(self, detection: SemanticVad, pace: Pace) -> None:
         self._waits = WAITS[detection.eagerness]
         self._run = SpeechRun(VAD_THRESHOLD, pace)
@@ -60,7 +62,7 @@ class SemanticEndpointing:
         self._now = frame.end
         signals = self._run.frame(frame)
         if any(isinstance(signal, Paused) for signal in signals):
-            self._complete, self._open, self._asked = False, False, 1
+            self._complete, self._finished, self._asked = False, False, 1
             return [*signals, AskTurn(frame.end), *self._end()]
         if self._run.paused and self._asked == 1 and self._run.silence_ms(frame.end) >= ASK_AGAIN_MS:
             self._asked = 2
@@ -71,20 +73,20 @@ class SemanticEndpointing:
         self._complete = self._complete or probability >= self._waits.completeness
         return self._end()
 
-    def said(self, text: str) -> None:
-        self._open = is_open(text)
+    def said(self, text: str) -> list[Signal]:
+        self._finished = not is_open(text)
+        return self._end()
 
     def reset(self) -> None:
         self._run.reset()
-        self._complete = self._open = False
+        self._complete = self._finished = False
         self._asked = 0
 
     def _end(self) -> list[Signal]:
         silence_from = self._run.silence_from
         if silence_from is None or not self._run.paused:
             return []
-        complete = self._complete and not self._open
-        enough = self._waits.complete_ms if complete else self._waits.longest_ms
+        enough = self._waits.complete_ms if self._complete and self._finished else self._waits.longest_ms
         if self._run.silence_ms(self._now) < enough:
             return []
         self.reset()

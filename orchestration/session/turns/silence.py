@@ -24,8 +24,8 @@ class SilenceEndpointing:
     def judged(self, probability: float) -> list[Signal]:
         return []
 
-    def said(self, text: str) -> None:
-        pass
+    def said(self, text: str) -> list[Signal]:
+        return []
 
     def reset(self) -> None:
         self._run.reset()

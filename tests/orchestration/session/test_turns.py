@@ -64,7 +64,7 @@ def test_the_silence_is_the_sessions(silence_ms: int, frames: int) -> None:
 def test_manual_turns_have_no_signals() -> None:
     strategy = endpointing(None, Pace())
     assert strategy.frame(Frame(0, 1.0)) == [] and strategy.judged(1.0) == []
-    strategy.said("And then")
+    assert strategy.said("And then") == []
     strategy.reset()
 
 
@@ -328,3 +328,14 @@ def test_a_cough_before_the_answer_is_heard_does_not_lose_it() -> None:
     rig.quiet(600)
     rig.answer("stt", SttResult("", rejected="no_speech"))
     assert len(rig.prompts()) == 2, "that one was heard"
+
+
+@pytest.mark.parametrize(("said", "over"), [("My name is Ada.", True), ("My name is", False)])
+def test_a_complete_turn_waits_for_its_words(said: str, over: bool) -> None:
+    rig = semantic(1.0, speculation="tts")
+    rig.auto.remove("stt")
+    rig.hear(600)
+    rig.quiet(1000)
+    assert "input_audio_buffer.speech_stopped" not in rig.types()
+    rig.answer("stt", SttResult(said))
+    assert ("input_audio_buffer.speech_stopped" in rig.types()) is over
