@@ -127,7 +127,11 @@ def test_the_sample_question_needs_no_microphone_and_speech_interrupts_its_answe
 
 
 def test_an_answer_that_ends_between_two_clauses_is_interrupted_too(page: Page, server: str) -> None:
-    said = {"type": "response.output_audio_transcript.delta", "item_id": "item_1", "delta": "Once upon a time"}
+    said = {
+        "type": "response.output_audio_transcript.delta",
+        "item_id": "item_1",
+        "delta": "Once upon a time",
+    }
     ended = {"status": "cancelled", "output": [{"id": "item_1"}, {"id": "item_2"}]}
 
     def answer(socket: WebSocketRoute) -> None:
