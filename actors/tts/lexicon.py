@@ -1,11 +1,28 @@
-"""The pronunciation lexicons that the misaki package carries (Apache-2.0), read as data."""
+"""The pronunciation lexicons that the misaki package carries (Apache-2.0), read as data; and what they lack."""
 
 from __future__ import annotations
 
 import importlib.resources
 import json
+import re
 
 ACCENTS = ("us", "gb")
+_INTERJECTIONS = tuple(
+    (re.compile(written), said)
+    for written, said in (
+        ("m+h+m+|uhhuh", "ʌhˈʌː"),
+        ("mm+", "ˈmm"),
+        ("h+m+", "ˈhm"),
+        ("h+m+ph+", "hˈʌmf"),
+        ("ugh+", "ˈʌɡ"),
+        ("shh+", "ʃː"),
+        ("brr+", "bˈɜɹ"),
+        ("grr+", "ɡˈɜɹ"),
+        ("tsk", "tˈɪsk"),
+    )
+)
+"""Sounds that are written as they are made, in American phonemes.  Taken by ear: Kokoro cannot say what it was not
+taught to read (a nod with closed lips is heard as "Mayhem" or "I'm home"), so each is the nearest that it can."""
 
 
 class Lexicon:
@@ -44,3 +61,11 @@ class Lexicon:
             for phonemes in (entry,) if isinstance(entry, str) else entry.values():
                 used.update(phonemes or "")
         return used
+
+
+def interjection(word: str) -> str | None:
+    """How a sound that people make (mm, shh, brr, however long) is said; None for any other word.
+
+    `word`: in lower case, without hyphens.
+    """
+    return next((said for written, said in _INTERJECTIONS if written.fullmatch(word)), None)

@@ -310,6 +310,7 @@ def _rules() -> tuple[Rule, ...]:
         (rf"({_KINGS})\s([IVX]+)\b", lambda m: f"{m[1]} the {ordinal(_roman(m[2]))}"),
         (rf"({_NUMBERED})\s([IVX]+)\b", lambda m: f"{m[1]} {cardinal(_roman(m[2]))}"),
         (r"and/or\b", lambda m: "and or"),
+        (r"(?i:m+-h+m+|uh-huh)(?![\w-])", lambda m: m[0].lower().replace("-", "")),
         (r"[^\W\d_]+(?:'[^\W\d_]+)*", lambda m: m[0]),
         (r"\.{2,}", lambda m: "…"),
         (r"--+", lambda m: "—"),

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from actors.tts.lexicon import Lexicon
+from actors.tts.lexicon import Lexicon, interjection
 from actors.tts.normalize import PAUSES, Token, normalize
 from actors.tts.spelling import VOWELS, british, plain_letters, sound_out
 
@@ -141,7 +141,7 @@ class Phonemizer:
 
     def word(self, word: str, context: Context) -> str:
         """Phonemes of one word (letters and apostrophes).  Raises `Unspeakable`."""
-        for attempt in (self._function_word, self._listed):
+        for attempt in (self._interjection, self._function_word, self._listed):
             if (said := attempt(word, context)) is not None:
                 return said
         if (said := self._initials(word)) is not None:
@@ -165,6 +165,12 @@ class Phonemizer:
             return self._letters(letters)
         sounds = sound_out(letters)
         return british(sounds) if self._british else sounds
+
+    def _interjection(self, word: str, context: Context) -> str | None:
+        if word.isupper() and not context.shouted:
+            return None
+        said = interjection(word.lower())
+        return british(said) if said is not None and self._british else said
 
     def _function_word(self, word: str, context: Context) -> str | None:
         lower = word.lower()

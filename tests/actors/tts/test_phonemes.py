@@ -66,6 +66,28 @@ def test_british_words(english: Phonemizer, text: str, phonemes: str) -> None:
     assert said(english, text) == phonemes
 
 
+@pytest.mark.parametrize(
+    ("text", "phonemes"),
+    [
+        ("Mm-hmm. Mhm! MM-HMM, uh-huh", "ʌhˈʌː. ʌhˈʌː! ʌhˈʌː, ʌhˈʌː"),
+        ("Mm, hmm. Hmmmm? Hm…", "ˈmm, ˈhm. ˈhm? ˈhm…"),
+        ("Shh, shhhh", "ʃː, ʃː"),
+        ("Hmph! Ugh. Brrr, grr, tsk tsk.", "hˈʌmf! ˈʌɡ. bˈɜɹ, ɡˈɜɹ, tˈɪsk tˈɪsk."),
+        ("MM, BRR", "ˈmm, bˈɜɹ"),
+    ],
+)
+def test_sounds_that_people_make_are_said_and_not_spelled(
+    american: Phonemizer, text: str, phonemes: str
+) -> None:
+    assert said(american, text) == phonemes
+
+
+def test_what_only_looks_like_such_a_sound_is_read_as_ever(american: Phonemizer, english: Phonemizer) -> None:
+    assert said(american, "ssh") == said(american, "SSH") == "ˌɛsˌɛsˈAʧ"
+    assert said(american, "5 mm, a TSK file") == "fˈIv mˈɪləmˌiɾəɹz, ɐ tˌiˌɛskˈA fˈIl"
+    assert said(english, "Brr") == "bˈɜː"
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.text("abcdefghijklmnopqrstuvwxyz", min_size=1, max_size=14))
 def test_any_letters_sound(word: str) -> None:
