@@ -11,8 +11,7 @@ _INTERJECTIONS = tuple(
     (re.compile(written), said)
     for written, said in (
         ("m+h+m+|uhhuh", "ʌhˈʌː"),
-        ("mm+", "ˈmm"),
-        ("h+m+", "ˈhm"),
+        ("mm+|h+m+", "ˈmm"),
         ("h+m+ph+", "hˈʌmf"),
         ("ugh+", "ˈʌɡ"),
         ("shh+", "ʃː"),

@@ -70,7 +70,7 @@ def test_british_words(english: Phonemizer, text: str, phonemes: str) -> None:
     ("text", "phonemes"),
     [
         ("Mm-hmm. Mhm! MM-HMM, uh-huh", "ʌhˈʌː. ʌhˈʌː! ʌhˈʌː, ʌhˈʌː"),
-        ("Mm, hmm. Hmmmm? Hm…", "ˈmm, ˈhm. ˈhm? ˈhm…"),
+        ("Mm, hmm. Hmmmm? Hm…", "ˈmm, ˈmm. ˈmm? ˈmm…"),
         ("Shh, shhhh", "ʃː, ʃː"),
         ("Hmph! Ugh. Brrr, grr, tsk tsk.", "hˈʌmf! ˈʌɡ. bˈɜɹ, ɡˈɜɹ, tˈɪsk tˈɪsk."),
         ("MM, BRR", "ˈmm, bˈɜɹ"),
