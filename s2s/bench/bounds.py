@@ -29,6 +29,8 @@ TURNS = {
     "server_vad_speech_started_p95_ms": 250,
     "server_vad_pause_300_split_share": 0,
     "server_vad_pause_300_inside_split_share": 0,
+    "semantic_vad_pause_300_split_share": 0,
+    "semantic_vad_pause_600_split_share": 0.1,
     "semantic_vad_pause_300_inside_split_share": 0,
     "semantic_vad_pause_600_inside_split_share": 0.1,
     "noise_turns": 0,
