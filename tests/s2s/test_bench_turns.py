@@ -56,7 +56,8 @@ def test_a_recording_without_speech_is_refused() -> None:
 
 
 def recorded(text: str, *parts: np.ndarray[Any, np.dtype[np.int16]]) -> Recording:
-    return recordings.Measure.recording(Loud(), "tone", np.concatenate(parts), text)  # type: ignore[arg-type]
+    measure: Any = Loud()
+    return recordings.Measure.recording(measure, "tone", np.concatenate(parts), text)
 
 
 def with_pauses(
