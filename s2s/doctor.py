@@ -38,7 +38,7 @@ def _python(config: Config) -> Iterator[Line]:
 
 
 def _packages(config: Config) -> Iterator[Line]:
-    for name in ("torch", "ray", "transformers", "onnxruntime", "soundfile", "soxr"):
+    for name in ("torch", "ray", "transformers", "onnxruntime", "onnx", "soundfile", "soxr"):
         try:
             yield True, f"{name} {version(name)}"
         except PackageNotFoundError:

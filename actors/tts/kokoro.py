@@ -8,32 +8,38 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from actors.backend import Capabilities
 from actors.batch import Batch, Key, warm_up
 from actors.messages import Failed, TtsAudio, TtsDone, TtsRequest, Word
-from actors.tts.clause_sound import ClauseSound, Shape, shaped
-from actors.tts.kokoro_model import FRAME_SAMPLES, MAX_PHONEMES, RATE_HZ, KokoroModel, Run, Speech, Stopped
+from actors.tts.clause_sound import Shape
+from actors.tts.kokoro_model import (
+    FRAME_SAMPLES,
+    MAX_PHONEMES,
+    RATE_HZ,
+    KokoroModel,
+    Run,
+    Speech,
+    Stopped,
+    Voice,
+)
 from actors.tts.kokoro_voices import OPENAI_NAMES, VOICES, UnknownVoice, accent, find_voice
 from actors.tts.phonemes import Phonemizer, Span, Unspeakable
+from actors.tts.sound_stream import SoundStream
 
 if TYPE_CHECKING:
     from actors.tts.kokoro_torch import KokoroTorch
 
-FIRST_PIECE_SAMPLES = RATE_HZ // 5
-PIECE_SAMPLES = RATE_HZ
-"""48 KB of int16."""
 MIN_SPEED, MAX_SPEED = 0.5, 2.0
 """Beyond these the model's speech is no longer understood; asked-for speeds are brought into this range."""
 _MEMORY_BYTES = 700_000_000
 """Seen: 350 MB after a short clause, 540 MB after one of 7 s."""
 _SOON_PHONEMES = 60
-"""A run may end at a sentence mark from here on, so that long text is heard before all of it is made."""
+"""A run may end at a sentence mark from here on, so that long text is heard before all of it is planned."""
 _LONG_PHONEMES = 120
 """From here on any mark will do."""
 _RUN_PHONEMES = 240
-"""Without a mark, a run ends here at a word: work memory grows by some 27 MB for each second of speech."""
+"""Without a mark, a run ends here at a word."""
 _ONSET_FRAMES = 3
 """Speech comes this much ahead of the lengths that the model gives."""
 _SENTENCE_MARKS = ".!?…"
@@ -75,11 +81,11 @@ class Kokoro:
 
     def __init__(self, options: KokoroOptions) -> None:
         self._options = options
-        self._shape = Shape(options.lead_ms, options.tail_ms, options.fade_ms, options.max_gap_ms)
+        self._shape = Shape(options.lead_ms, options.tail_ms, options.fade_ms)
         self._default_voice = find_voice(options.voice, options.aliases)
         self._model: KokoroModel | KokoroTorch | None = None
         self._voices_folder = Path()
-        self._styles: dict[str, npt.NDArray[np.float32]] = {}
+        self._voices: dict[str, Voice] = {}
         self._phonemizers: dict[str, Phonemizer] = {}
 
     @property
@@ -103,18 +109,18 @@ class Kokoro:
                 f"tts kokoro was asked for dtype {dtype!r}; on {device} its weights are {own}: use auto."
             )
         if device == "cpu":
-            self._model = KokoroModel(resolve(self._options.model), threads)
+            self._model = KokoroModel(resolve(self._options.model), threads, self._options.max_gap_ms)
         else:
             from actors.tts.kokoro_torch import KokoroTorch
 
-            self._model = KokoroTorch(self._options.torch_model, device, threads)
+            self._model = KokoroTorch(self._options.torch_model, device, threads, self._options.max_gap_ms)
         self._voices_folder = resolve(self._options.voices)
-        self._style(self._default_voice)
+        self._voice(self._default_voice)
         self._phonemizer(accent(self._default_voice))
 
     def warmup(self) -> None:
-        """One short sentence: the work memory of longer ones grows as they come."""
-        warm_up(self.synthesize, TtsRequest("Sure, I can help you with that."))
+        """One short sentence; the default voice is measured for it."""
+        warm_up(self.synthesize, TtsRequest("Sure, I can."))
 
     def memory_bytes(self, dtype: str) -> int:
         return _MEMORY_BYTES
@@ -160,15 +166,16 @@ class Kokoro:
             phonemes, starts = laid_out(spans)
             if not phonemes.strip(_SENTENCE_MARKS + _COMMA_MARKS + " "):
                 continue
-            speech = self._loaded.speak(phonemes, self._style(voice), speed, run)
+            speech = self._loaded.speak(phonemes, self._voice(voice), speed, run)
+            sound = SoundStream(RATE_HZ, skip, shape=self._shape)
+            for samples in speech.sound:
+                yield from sound.feed(samples)
             pause_ms = self._pause_ms(phonemes)
-            sound = shaped(speech.samples, RATE_HZ, self._shape, pause_ms)
-            pcm = sound.pcm
-            heard = max(0, len(pcm) - RATE_HZ * (pause_ms + self._shape.tail_ms) // 1000)
-            words += word_times(spans, starts, speech, sound, total, heard)
-            yield from pieces(pcm[min(skip, len(pcm)) :], first=total == 0)
-            skip = max(0, skip - len(pcm))
-            total += len(pcm)
+            yield from sound.finish(pause_ms)
+            heard = max(0, sound.samples - RATE_HZ * (pause_ms + self._shape.tail_ms) // 1000)
+            words += word_times(spans, starts, speech, sound.trimmed, total, heard)
+            skip = max(0, skip - sound.samples)
+            total += sound.samples
         yield TtsDone(total, words)
 
     def _pause_ms(self, phonemes: str) -> int:
@@ -183,11 +190,11 @@ class Kokoro:
             raise RuntimeError("tts kokoro was asked to speak before load() was called.")
         return self._model
 
-    def _style(self, voice: str) -> npt.NDArray[np.float32]:
-        if voice not in self._styles:
-            style = np.fromfile(self._voices_folder / f"{voice}.bin", np.float32)
-            self._styles[voice] = style.reshape(MAX_PHONEMES, -1)
-        return self._styles[voice]
+    def _voice(self, name: str) -> Voice:
+        if name not in self._voices:
+            rows = np.fromfile(self._voices_folder / f"{name}.bin", np.float32)
+            self._voices[name] = Voice(rows.reshape(MAX_PHONEMES, -1))
+        return self._voices[name]
 
     def _phonemizer(self, wanted: str) -> Phonemizer:
         if wanted not in self._phonemizers:
@@ -233,27 +240,19 @@ def laid_out(spans: list[Span]) -> tuple[str, list[int]]:
 
 
 def word_times(
-    spans: list[Span], starts: list[int], speech: Speech, sound: ClauseSound, offset: int, length: int
+    spans: list[Span], starts: list[int], speech: Speech, trimmed: int, offset: int, length: int
 ) -> list[Word]:
     """Where each span lies in the clause, from the model's own phoneme lengths (right to some 50 ms).
 
-    `offset`: samples of the clause before this run; `length`: of its speech.
+    `trimmed`: samples left out ahead of `speech.sound`; `offset`: samples of the clause before this run; `length`: of
+    its speech.
     """
     ends_at = np.concatenate([[0], np.cumsum(speech.frames)])
     begins = [int(ends_at[start + 1] - _ONSET_FRAMES) * FRAME_SAMPLES for start in starts]
-    at = [*map(sound.position, begins), length]
+    at = [*(speech.position(begin) - trimmed for begin in begins), length]
     bounds = [offset + min(max(sample, 0), length) for sample in at]
     return [
         Word(span.source, bounds[index] * 1000 // RATE_HZ, bounds[index + 1] * 1000 // RATE_HZ)
         for index, span in enumerate(spans)
         if span.source
     ]
-
-
-def pieces(pcm: npt.NDArray[np.int16], first: bool) -> Iterator[TtsAudio]:
-    """`pcm` in messages of at most 48 KB; where it begins a clause, a small one first."""
-    start = 0
-    while start < len(pcm):
-        size = FIRST_PIECE_SAMPLES if first and start == 0 else PIECE_SAMPLES
-        yield TtsAudio(pcm[start : start + size].astype("<i2").tobytes(), RATE_HZ)
-        start += size

@@ -6,15 +6,17 @@ import json
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from actors import pretrained, torch_device
-from actors.tts.kokoro_model import IncompatibleModel, Run, Speech, Stopped
+from actors.tts.clause_sound import without_gaps
+from actors.tts.kokoro_graph import IncompatibleModel
+from actors.tts.kokoro_model import RATE_HZ, Run, Speech, Stopped, Voice
 
 
 class KokoroTorch:
-    def __init__(self, model: str, device: str, threads: int) -> None:
-        """Reads `config.json` and the one .pth file of `model` (hub id or folder); computes in float32, as they are.
+    def __init__(self, model: str, device: str, threads: int, max_gap_ms: int) -> None:
+        """Reads `config.json` and the one .pth file of `model` (hub id or folder); computes in float32, as they are;
+        pauses inside a clause last `max_gap_ms` at the most.
 
         Raises `IncompatibleModel`, and `ImportError` where the package is missing.
         """
@@ -40,19 +42,24 @@ class KokoroTorch:
             .eval()
         )
         self._device = device
+        self._max_gap_ms = max_gap_ms
         self._interruptible = pretrained.Interruptible(
             module for module in self._model.modules() if not list(module.children())
         )
 
-    def speak(self, phonemes: str, voice: npt.NDArray[np.float32], speed: float, run: Run) -> Speech:
-        """As `KokoroModel.speak`; the run is left between two layers after `run.stop()`, and raises `Stopped`."""
+    def speak(self, phonemes: str, voice: Voice, speed: float, run: Run) -> Speech:
+        """As `KokoroModel.speak`, but all at once: a GPU makes a clause in a moment.
+
+        The run is left between two layers after `run.stop()`, and raises `Stopped`.
+        """
         import torch
 
-        style = torch.from_numpy(voice[len(phonemes) - 1][None].copy())
+        style = torch.from_numpy(voice.rows[len(phonemes) - 1][None].copy())
         try:
             with self._interruptible.until(lambda: run.stopped):
                 output = self._model(phonemes, style, speed=speed, return_output=True)
         except pretrained.Stopped as error:
             raise Stopped from error
         torch_device.release(self._device)
-        return Speech(output.audio.float().numpy(), np.atleast_1d(output.pred_dur.numpy()))
+        sound, gaps = without_gaps(output.audio.float().numpy(), RATE_HZ, self._max_gap_ms)
+        return Speech(np.atleast_1d(output.pred_dur.numpy()), iter([sound]), gaps)

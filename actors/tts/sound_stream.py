@@ -44,6 +44,8 @@ class SoundStream:
         self.rate_hz = rate_hz
         self.samples = 0
         """What the clause has so far, skipped samples included."""
+        self.trimmed = 0
+        """What was left out ahead of it."""
         self._skip = skip_samples
         self._blocksize = min(blocksize, PIECE_SAMPLES)
         self._step = rate_hz * STEP_MS // 1000
@@ -63,11 +65,11 @@ class SoundStream:
         first = self._search()
         if first is not None and not self._begun:
             self._begun = True
-            self._drop(max(0, first - self._lead))
+            self._trim(max(0, first - self._lead))
             rise = fade_in(min(self._fade, len(self._held)))
             self._held[: len(rise)] *= rise
         if not self._begun:
-            self._drop(max(0, self._searched - self._lead) // self._step * self._step)
+            self._trim(max(0, self._searched - self._lead) // self._step * self._step)
             return
         yield from self._send(max(0, self._speech_end - self._fade))
 
@@ -97,6 +99,10 @@ class SoundStream:
             return None
         self._speech_end = begin + int(loud[-1] + 1) * self._step
         return begin + int(loud[0]) * self._step
+
+    def _trim(self, count: int) -> None:
+        self.trimmed += count
+        self._drop(count)
 
     def _drop(self, count: int) -> None:
         self._held = self._held[count:].copy()

@@ -2,12 +2,11 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from actors.tts.kokoro_model import Run, Stopped
+from actors.tts.kokoro_model import Run, Stopped, Voice
 from actors.tts.kokoro_torch import KokoroTorch
 
 PHONEMES = "hello"
@@ -56,22 +55,23 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def model(folder: Path) -> KokoroTorch:
-    return KokoroTorch(str(folder), "cpu", 1)
+    return KokoroTorch(str(folder), "cpu", 1, max_gap_ms=100_000)
 
 
 @pytest.fixture
-def voice() -> Any:
-    return np.random.default_rng(0).normal(0, 0.1, (510, 256)).astype(np.float32)
+def voice() -> Voice:
+    return Voice(np.random.default_rng(0).normal(0, 0.1, (510, 256)).astype(np.float32))
 
 
-def test_phonemes_become_samples_and_lengths(model: KokoroTorch, voice: Any) -> None:
+def test_phonemes_become_samples_and_lengths(model: KokoroTorch, voice: Voice) -> None:
     speech = model.speak(PHONEMES, voice, 1.0, Run())
     assert len(speech.frames) == len(PHONEMES) + 2
-    assert speech.samples.dtype == np.float32 and len(speech.samples) == speech.frames.sum() * 600
+    [samples] = speech.sound
+    assert samples.dtype == np.float32 and len(samples) == speech.frames.sum() * 600
     assert set(PHONEMES) <= set(model._model.vocab)
 
 
-def test_a_stopped_run_is_left_between_layers(model: KokoroTorch, voice: Any) -> None:
+def test_a_stopped_run_is_left_between_layers(model: KokoroTorch, voice: Voice) -> None:
     run = Run()
     handle = model._model.bert.register_forward_hook(lambda *_: run.stop())
     with pytest.raises(Stopped):
@@ -80,7 +80,7 @@ def test_a_stopped_run_is_left_between_layers(model: KokoroTorch, voice: Any) ->
     model.speak(PHONEMES, voice, 1.0, Run())
 
 
-def test_mps_gets_spectrograms_without_complex_numbers(folder: Path, voice: Any) -> None:
+def test_mps_gets_spectrograms_without_complex_numbers(folder: Path, voice: Voice) -> None:
     from kokoro.custom_stft import CustomSTFT
     from kokoro.model import KModel
 

@@ -1,13 +1,15 @@
-"""The Kokoro backend without its model: voices, refusals, runs, word times, pieces."""
+"""The Kokoro backend without its model: voices, refusals, runs, what is made, word times."""
+
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from actors.batch import run
-from actors.messages import Failed, TtsAudio, TtsRequest, Word
-from actors.tts.clause_sound import ClauseSound
-from actors.tts.kokoro import Kokoro, KokoroOptions, laid_out, pieces, runs, word_times
-from actors.tts.kokoro_model import MAX_PHONEMES, Speech
+from actors.messages import Failed, TtsRequest, Word
+from actors.tts import kokoro_graph
+from actors.tts.kokoro import Kokoro, KokoroOptions, laid_out, runs, word_times
+from actors.tts.kokoro_model import MAX_PHONEMES, Speech, audible
 from actors.tts.kokoro_voices import OPENAI_NAMES, VOICES, UnknownVoice, find_voice
 from actors.tts.phonemes import Span
 
@@ -95,22 +97,55 @@ def test_word_times_come_from_the_phoneme_lengths() -> None:
     text, starts = laid_out(spans)
     frames = np.array([10, 2, 4, 2, 3, 5, 4, 1])
     assert len(frames) == len(text) + 2
-    speech = Speech(np.zeros(600 * 31, np.float32), frames)
-    words = word_times(
-        spans,
-        starts,
-        speech,
-        ClauseSound(np.zeros(0, np.int16), ((0, 600 * 6),)),
-        offset=24_000,
-        length=600 * 14,
-    )
+    speech = Speech(frames, iter([]), cuts=((0, 600 * 5),))
+    words = word_times(spans, starts, speech, trimmed=600, offset=24_000, length=600 * 14)
     assert words == [Word("Hi", 1025, 1225), Word("you.", 1225, 1350)]
 
 
-@pytest.mark.parametrize("samples", [1, 4_800, 100_000])
-def test_pieces_are_small_first_and_lose_nothing(samples: int) -> None:
-    pcm = np.arange(samples, dtype=np.int64).astype(np.int16)
-    made = list(pieces(pcm, first=True))
-    assert all(isinstance(piece, TtsAudio) and len(piece.pcm) <= 64_000 for piece in made)
-    assert len(made[0].pcm) <= 9_600
-    assert b"".join(piece.pcm for piece in made) == pcm.tobytes()
+def test_words_behind_a_pause_that_was_shortened_come_earlier() -> None:
+    speech = Speech(np.array([1]), iter([]), cuts=((0, 300), (1000, 1400), (2000, 2100)))
+    at = {sample: speech.position(sample) for sample in (0, 300, 900, 1000, 1200, 1400, 2050, 2500)}
+    assert at == {0: 0, 300: 0, 900: 600, 1000: 700, 1200: 700, 1400: 700, 2050: 1300, 2500: 1700}
+
+
+def loudness(*stretches: tuple[float, int]) -> np.ndarray:
+    return np.concatenate([np.full(steps, level, np.float32) for level, steps in stretches])
+
+
+def test_silence_around_what_is_heard_is_not_made() -> None:
+    assert audible(loudness((-10, 30), (8, 50), (-3, 3), (-9, 40)), longest_gap=16) == [(28, 87)]
+
+
+def test_all_is_made_where_there_is_no_silence() -> None:
+    assert audible(loudness((8, 50)), longest_gap=16) == [(0, 50)]
+
+
+def test_the_middle_of_a_long_pause_is_not_made() -> None:
+    pauses = loudness((8, 20), (-4, 16), (8, 20), (0, 40), (8, 20))
+    assert audible(pauses, longest_gap=16) == [(0, 64), (88, 116)]
+
+
+def test_another_onnx_model_is_refused_in_words(tmp_path: Path) -> None:
+    import onnx
+    from onnx import TensorProto, helper
+
+    def file(*inputs: str) -> Path:
+        tensors = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in inputs]
+        node = helper.make_node("Identity", [inputs[0]], ["audio"])
+        output = helper.make_tensor_value_info("audio", TensorProto.FLOAT, [1])
+        onnx.save(
+            helper.make_model(helper.make_graph([node], "other", tensors, [output])), tmp_path / "o.onnx"
+        )
+        return tmp_path / "o.onnx"
+
+    with pytest.raises(
+        kokoro_graph.IncompatibleModel, match=r"has inputs .*'other'.*; expected tokens, style"
+    ):
+        kokoro_graph.cut(file("tokens", "other"))
+    with pytest.raises(
+        kokoro_graph.IncompatibleModel, match=r"has no tensor /decoder.*; expected the Kokoro-82M"
+    ):
+        kokoro_graph.cut(file("tokens", "style", "speed"))
+    (tmp_path / "o.onnx").write_bytes(b"no model")
+    with pytest.raises(kokoro_graph.IncompatibleModel, match="could not be loaded as the Kokoro-82M"):
+        kokoro_graph.cut(tmp_path / "o.onnx")

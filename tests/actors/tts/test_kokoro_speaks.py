@@ -9,8 +9,9 @@ import pytest
 from actors.assets import resolve
 from actors.batch import Batch, run
 from actors.messages import SttRequest, SttResult, TtsAudio, TtsDone, TtsRequest
+from actors.tts import kokoro_model
 from actors.tts.kokoro import Kokoro, KokoroOptions
-from actors.tts.kokoro_model import KokoroModel, Run, Stopped
+from actors.tts.kokoro_model import STEP_SAMPLES, KokoroModel, Run, Stopped, Voice
 
 pytestmark = pytest.mark.e2e
 
@@ -116,14 +117,74 @@ def test_nothing_to_say_is_done_at_once(kokoro: Kokoro, text: str) -> None:
     assert speak(kokoro, TtsRequest(text)) == (b"", TtsDone(0, []))
 
 
-def test_a_run_stops_inside_the_model_while_it_computes() -> None:
-    model = KokoroModel(resolve("kokoro-82m-onnx-int8"), 1)
+@pytest.fixture(scope="module")
+def model() -> KokoroModel:
+    return KokoroModel(resolve("kokoro-82m-onnx-int8"), 2, max_gap_ms=220)
+
+
+@pytest.fixture(scope="module")
+def voice() -> Voice:
+    rows = np.fromfile(resolve("kokoro-voices") / "af_heart.bin", np.float32)
+    return Voice(rows.reshape(kokoro_model.MAX_PHONEMES, -1))
+
+
+PHONEMES = "wˈʌn tˈu θɹˈi fˈɔɹ fˈIv sˈɪks sˈɛvən ˈAt nˈIn tˈɛn."
+
+
+def test_a_run_stops_inside_the_model_while_it_computes(model: KokoroModel, voice: Voice) -> None:
     run_ = Run()
     timer = threading.Timer(0.1, run_.stop)
     timer.start()
     with pytest.raises(Stopped):
-        model.speak("wˈɜɹd " * 80, np.zeros((510, 256), np.float32), 1.0, run_)
+        list(model.speak("wˈɜɹd " * 80, voice, 1.0, run_).sound)
     timer.join()
+
+
+def test_sound_is_made_as_it_is_taken(model: KokoroModel, voice: Voice) -> None:
+    run_ = Run()
+    sound = model.speak(PHONEMES, voice, 1.0, run_).sound
+    first = next(sound)
+    assert len(first) == kokoro_model._FIRST * STEP_SAMPLES
+    run_.stop()
+    with pytest.raises(Stopped):
+        next(sound)
+
+
+def test_the_stretches_join_to_the_sound_that_is_made_at_once(
+    model: KokoroModel, voice: Voice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stretches = list(model.speak(PHONEMES, voice, 1.0, Run()).sound)
+    assert len(stretches) > 3
+    monkeypatch.setattr(kokoro_model, "_FIRST", 10_000)
+    [whole] = model.speak(PHONEMES, voice, 1.0, Run()).sound
+    joined = np.concatenate(stretches)
+    assert joined.shape == whole.shape
+    noise_db = 10 * np.log10(np.square(joined - whole).sum() / np.square(whole).sum())
+    assert noise_db < -10  # 8-bit rounding differs; another phase or level would be 0
+    joints = np.cumsum([len(stretch) for stretch in stretches])[:-1]
+    jumps = np.abs(np.diff(joined))
+    assert jumps[joints - 1].max() < np.percentile(jumps, 99)
+
+
+def test_sound_is_as_loud_as_the_model_makes_it(model: KokoroModel, voice: Voice) -> None:
+    import onnxruntime
+
+    own = onnxruntime.InferenceSession(
+        resolve("kokoro-82m-onnx-int8") / "model.onnx", providers=["CPUExecutionProvider"]
+    )
+    for phonemes in (PHONEMES, "ʃˈʊɹ, ˈI kæn dˈu ðˈæt."):
+        tokens = [[0, *(model.vocabulary[phoneme] for phoneme in phonemes), 0]]
+        feed = {"tokens": tokens, "style": voice.rows[len(phonemes) - 1][None], "speed": [1.0]}
+        [published] = own.run(
+            None,
+            {
+                name: np.array(value).astype(np.int64 if name == "tokens" else np.float32)
+                for name, value in feed.items()
+            },
+        )
+        made = np.concatenate(list(model.speak(phonemes, voice, 1.0, Run()).sound))
+        level_db = 10 * np.log10(np.square(made).sum() / np.square(published).sum())
+        assert abs(level_db) < 3, phonemes
 
 
 def test_a_cancelled_clause_yields_nothing_and_the_next_one_goes_on(kokoro: Kokoro) -> None:

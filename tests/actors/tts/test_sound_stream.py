@@ -33,6 +33,7 @@ def test_silence_at_both_ends_is_trimmed_and_a_pause_follows() -> None:
     pcm = joined(heard(sound, silence(300), tone(500), silence(400), pause=120))
     assert ms(pcm) == pytest.approx(20 + 500 + 40 + 120, abs=6)
     assert sound.samples == len(pcm)
+    assert sound.trimmed * 1000 / RATE_HZ == pytest.approx(300 - 20, abs=6)
 
 
 def test_silence_inside_stays() -> None:
