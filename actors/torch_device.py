@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 from pathlib import Path
 
 DTYPES = ("float32", "float16", "bfloat16")
@@ -9,6 +12,20 @@ DTYPES = ("float32", "float16", "bfloat16")
 
 class ImpossibleDtype(ValueError):
     """The device cannot work in the number format that was asked for."""
+
+
+class MissingCompiler(RuntimeError):
+    """`torch.compile` has no C++ compiler to give its code to."""
+
+
+def require_compiler(device: str) -> None:
+    """Raise `MissingCompiler` where `torch.compile` could not make code for `device`."""
+    compiler = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")
+    if device == "cpu" and shutil.which(compiler) is None:
+        raise MissingCompiler(
+            f"torch.compile needs a C++ compiler, and {compiler} was not found; "
+            "install g++, or name another compiler in the environment variable CXX."
+        )
 
 
 def cpu_has_bf16(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:

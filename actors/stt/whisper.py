@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from actors import languages, pretrained
+from actors import languages, pretrained, torch_device
 from actors.messages import STT_RATE_HZ, SttRequest, Word
 from actors.stt.listening import Stop, Windowed
 from actors.stt.utterance import Window
@@ -36,8 +36,8 @@ class WhisperOptions:
     torch_dtype: str = "auto"
     """auto, float16, bfloat16 or float32; auto: float16 on a GPU, bfloat16 on a CPU made for it, else float32."""
     compile_mode: Literal["default", "reduce-overhead", "max-autotune"] | None = None
-    """Decode with a static cache and `torch.compile`, compiled in `warmup` (minutes).  Utterances then go one by one
-    through the full window, so that no shape changes."""
+    """Decode with a static cache and `torch.compile`, compiled in `warmup` (up to minutes; on a CPU by g++).
+    Utterances then go one by one through the full window, so that no shape changes."""
     language: str = "auto"
     """ISO 639-1 code, or auto: detected for each utterance.  A request's own language goes first."""
     gen: dict[str, Any] = field(default_factory=dict)
@@ -81,7 +81,8 @@ class Whisper(Windowed):
         """Load the checkpoint.
 
         Raises `ImpossibleDtype` for a number format that the device lacks, `UnknownGenerationArgument` for a name in
-        `gen` that generate() does not know, `ValueError` for a checkpoint that is no Whisper and a language it lacks.
+        `gen` that generate() does not know, `ValueError` for a checkpoint that is no Whisper and a language it lacks,
+        `MissingCompiler` for a `compile_mode` where nothing can be compiled.
         """
         options = self._options
         asked = dtype if options.torch_dtype == "auto" else options.torch_dtype
@@ -91,6 +92,8 @@ class Whisper(Windowed):
         from actors.stt import generation, vocabulary
 
         generation.validate(options.gen)
+        if options.compile_mode is not None:
+            torch_device.require_compiler(device)
         model, folder = pretrained.load(options.model_name, KINDS, device, asked, threads)
         tokenizer = WhisperTokenizerFast.from_pretrained(folder)
         self.install(
@@ -123,10 +126,17 @@ class Whisper(Windowed):
         self._greedy = generation.is_greedy(options.gen) and options.compile_mode is None
         if options.compile_mode is not None:
             model.generation_config.cache_implementation = "static"
+            # One size for every utterance: generate() would size the cache by max_new_tokens, and each size compiles.
+            model.generation_config.max_cache_len = model.config.max_target_positions
+            # On a GPU generate() would compile once more, in a mode of its own.
+            model.generation_config.disable_compile = True
             model.forward = torch.compile(model.forward, mode=options.compile_mode, fullgraph=True)
 
     def warmup(self) -> None:
-        """Transcribe a tone, with word times; on a GPU in every window length (a CPU keeps nothing by shape)."""
+        """Transcribe a tone, with word times; on a GPU in every window length (a CPU keeps nothing by shape).
+
+        What is compiled is compiled for any prompt too.
+        """
         import numpy as np
 
         from actors.stt import windows
@@ -136,9 +146,10 @@ class Whisper(Windowed):
         for length_s in lengths_s:
             samples = np.arange(int((length_s - windows.MARGIN_S) * STT_RATE_HZ))
             tone = (3_000 * np.sin(samples / 10)).astype(np.int16)
-            request = SttRequest(tone.tobytes(), language=language, word_times=True)
-            for window in self._utterance(0, request).windows:
-                self._decode([window], [lambda: False], limit=8)
+            for prompt in (None,) if self._options.compile_mode is None else (None, "One.", "One, two."):
+                request = SttRequest(tone.tobytes(), language, prompt, word_times=True)
+                for window in self._utterance(0, request).windows:
+                    self._decode([window], [lambda: False], limit=8)
 
     def memory_bytes(self, dtype: str) -> int:
         """Weights and `max_batch` utterances of work, in `dtype` (auto: 4 bytes a number)."""

@@ -57,3 +57,12 @@ def test_a_dtype_that_a_model_has_not_is_refused(stage: str, name: str, dtype: s
         torch_device.ImpossibleDtype, match=f"{stage} {name} was asked for dtype '{dtype}'; .*{own}"
     ):
         backend.load("cpu", dtype, 1)
+
+
+def test_compiling_without_a_compiler_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    from actors.stt.whisper import Whisper, WhisperOptions
+
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    with pytest.raises(torch_device.MissingCompiler, match=r"no-such-compiler was not found; install g\+\+"):
+        Whisper(WhisperOptions(compile_mode="default")).load("cpu", "float32", 1)
+    torch_device.require_compiler("cuda:0")

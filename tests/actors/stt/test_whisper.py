@@ -207,13 +207,34 @@ def test_an_english_only_vocabulary_has_no_language_in_its_prompt() -> None:
     assert english.prompt("en", "transcribe", None) == [SOT, VOCABULARY.no_timestamps]
 
 
+def test_each_utterance_has_the_same_static_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`generate()` would size it by max_new_tokens, which follow the utterance: each size would compile anew."""
+    import torch
+
+    monkeypatch.setattr(torch, "compile", lambda function, **options: function)
+    whisper = backend(WhisperOptions(compile_mode="default"))
+    model = whisper._network.model
+    make, lengths = model._prepare_static_cache, []
+
+    def made(*args: Any, **fields: Any) -> Any:
+        lengths.append(fields["max_cache_len"])
+        return make(*args, **fields)
+
+    model._prepare_static_cache = made
+    whisper.warmup()
+    run(whisper.transcribe, [request(0.5, language="en"), request(4, language="en", prompt="a word")])
+    assert set(lengths) == {model.config.max_target_positions}
+
+
 @pytest.mark.long
 def test_warm_up_compiles_all_that_an_utterance_needs() -> None:
     import torch._dynamo
 
-    whisper = backend(WhisperOptions(compile_mode="default", gen={"max_new_tokens": 8}))
+    whisper = backend(WhisperOptions(compile_mode="default", gen={"max_new_tokens": 40}))
     whisper.warmup()
     compiled = torch._dynamo.utils.counters["stats"]["unique_graphs"]
     assert compiled > 0
-    run(whisper.transcribe, [request(2, language="en"), request(4, language="en")])
+    run(
+        whisper.transcribe, [request(1, language="en"), request(4, language="en", prompt="some words before")]
+    )
     assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == compiled
