@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -31,9 +32,11 @@ def validate(gen: Mapping[str, Any]) -> None:
     known = set(GenerationConfig().to_dict()) | WHISPER_ARGUMENTS
     unknown = sorted(set(gen) - known)
     if unknown:
+        near = difflib.get_close_matches(unknown[0], known, n=1)
+        hint = f" Did you mean {near[0]}?" if near else ""
         raise UnknownGenerationArgument(
-            f"stt whisper: generate() has no argument {', '.join(map(repr, unknown))}; "
-            "names are those of transformers' GenerationConfig, task and return_timestamps."
+            f"stt whisper: generate() has no argument {', '.join(map(repr, unknown))}.{hint} "
+            "Names are those of transformers' GenerationConfig, task and return_timestamps."
         )
     if gen.get("task", TASKS[0]) not in TASKS:
         raise UnknownGenerationArgument(
