@@ -1,6 +1,6 @@
 """The published ONNX graph of Kokoro-82M, cut in two: what plans the speech, and what makes its sound.
 
-The planning half is a twentieth of the work and has the whole text.  The half that makes sound is a stack of
+The planning part is a tenth of the work and has the whole text.  The half that makes sound is a stack of
 convolutions, which could be run piece by piece but for its 48 instance normalizations: they want the mean and the
 deviation of the whole.  Here those are inputs, so that any stretch of the plan gives the sound that it gives in the
 whole.
