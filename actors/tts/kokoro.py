@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 MIN_SPEED, MAX_SPEED = 0.5, 2.0
 """Beyond these the model's speech is no longer understood; asked-for speeds are brought into this range."""
 _MEMORY_BYTES = 700_000_000
-"""Seen: 350 MB after a short clause, 540 MB after one of 7 s."""
+"""Seen: 545 MB at the most, with clauses of up to 4 s."""
 _SOON_PHONEMES = 60
 """A run may end at a sentence mark from here on, so that long text is heard before all of it is planned."""
 _LONG_PHONEMES = 120

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from actors import onnx_session
 from actors.tts import kokoro_graph as graph
 from actors.tts.clause_sound import Samples, fade_in
 
@@ -83,21 +84,14 @@ class KokoroModel:
 
         Raises `IncompatibleModel`.
         """
-        import onnxruntime
-
         vocabulary = json.loads((folder / "vocab.json").read_text("utf-8"))
         self.vocabulary: dict[str, int] = vocabulary.get("vocab", vocabulary)
         self._longest_gap = max_gap_ms * RATE_HZ // 1000 // STEP_SAMPLES
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.inter_op_num_threads = 1
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-
-        def session(model: bytes) -> Any:
-            return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-
         graphs = graph.cut(folder / "model.onnx")
-        self._plan, self._measure, self._sound = map(session, (graphs.plan, graphs.measure, graphs.sound))
+        self._plan, self._measure, self._sound = (
+            onnx_session.open_model(model, "cpu", threads)
+            for model in (graphs.plan, graphs.measure, graphs.sound)
+        )
         self._names = graphs.statistics
         self._measured: dict[Voice, Statistics] = {}
 
