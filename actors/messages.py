@@ -234,6 +234,8 @@ class TtsAudio(msgspec.Struct, frozen=True, array_like=True, tag="tts.audio"):
     pcm: bytes
     """int16 at `rate_hz`."""
     rate_hz: int
+    words: list[Word] | None = None
+    """Where each word lies in the clause, at least as far as the end of this piece, if the backend knows."""
 
 
 class TtsDone(msgspec.Struct, frozen=True, array_like=True, tag="tts.done"):
@@ -241,8 +243,6 @@ class TtsDone(msgspec.Struct, frozen=True, array_like=True, tag="tts.done"):
 
     samples: int
     """Length of the whole clause, skipped samples included."""
-    words: list[Word] | None = None
-    """Where each word lies in the clause, if the backend knows."""
 
 
 class Failed(msgspec.Struct, frozen=True, array_like=True, tag="failed"):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 
 from actors.backend import Capabilities
@@ -126,7 +127,7 @@ class Kokoro:
         return _MEMORY_BYTES
 
     def synthesize(self, batch: Batch[TtsRequest]) -> Iterator[tuple[Key, TtsAudio | TtsDone | Failed]]:
-        """Yield each clause's sound in pieces, then its length and word times.
+        """Yield each clause's sound in pieces that know their words' times, then its length.
 
         A cancelled clause stops inside the model's run, within some 30 ms, and yields nothing more.
         """
@@ -168,15 +169,13 @@ class Kokoro:
                 continue
             speech = self._loaded.speak(phonemes, self._voice(voice), speed, run)
             sound = SoundStream(RATE_HZ, skip, shape=self._shape)
-            for samples in speech.sound:
-                yield from sound.feed(samples)
-            pause_ms = self._pause_ms(phonemes)
-            yield from sound.finish(pause_ms)
-            heard = max(0, sound.samples - RATE_HZ * (pause_ms + self._shape.tail_ms) // 1000)
-            words += word_times(spans, starts, speech, sound.trimmed, total, heard)
+            for piece in _pieces(speech, sound, self._pause_ms(phonemes)):
+                times = word_times(spans, starts, speech, sound.trimmed, total)
+                yield msgspec.structs.replace(piece, words=[*words, *times])
+            words += word_times(spans, starts, speech, sound.trimmed, total)
             skip = max(0, skip - sound.samples)
             total += sound.samples
-        yield TtsDone(total, words)
+        yield TtsDone(total)
 
     def _pause_ms(self, phonemes: str) -> int:
         last = phonemes.rstrip(" )")[-1:]
@@ -200,6 +199,12 @@ class Kokoro:
         if wanted not in self._phonemizers:
             self._phonemizers[wanted] = Phonemizer(wanted)
         return self._phonemizers[wanted]
+
+
+def _pieces(speech: Speech, sound: SoundStream, pause_ms: int) -> Iterator[TtsAudio]:
+    for samples in speech.sound:
+        yield from sound.feed(samples)
+    yield from sound.finish(pause_ms)
 
 
 def runs(spans: list[Span]) -> Iterator[list[Span]]:
@@ -239,18 +244,15 @@ def laid_out(spans: list[Span]) -> tuple[str, list[int]]:
     return text, starts
 
 
-def word_times(
-    spans: list[Span], starts: list[int], speech: Speech, trimmed: int, offset: int, length: int
-) -> list[Word]:
+def word_times(spans: list[Span], starts: list[int], speech: Speech, trimmed: int, offset: int) -> list[Word]:
     """Where each span lies in the clause, from the model's own phoneme lengths (right to some 50 ms).
 
-    `trimmed`: samples left out ahead of `speech.sound`; `offset`: samples of the clause before this run; `length`: of
-    its speech.
+    `trimmed`: samples left out ahead of `speech.sound`; `offset`: samples of the clause before this run.
     """
     ends_at = np.concatenate([[0], np.cumsum(speech.frames)])
     begins = [int(ends_at[start + 1] - _ONSET_FRAMES) * FRAME_SAMPLES for start in starts]
-    at = [*(speech.position(begin) - trimmed for begin in begins), length]
-    bounds = [offset + min(max(sample, 0), length) for sample in at]
+    at = [speech.position(min(sample, speech.end)) for sample in [*begins, speech.end]]
+    bounds = [offset + max(0, sample - trimmed) for sample in at]
     return [
         Word(span.source, bounds[index] * 1000 // RATE_HZ, bounds[index + 1] * 1000 // RATE_HZ)
         for index, span in enumerate(spans)

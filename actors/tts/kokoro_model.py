@@ -55,8 +55,10 @@ class Speech:
     """Length of each phoneme in frames of 600 samples, the marks at both ends included: n + 2 values."""
     sound: Iterator[Samples]
     """float32, -1..1, as it is made; raises `Stopped` after `Run.stop`."""
+    end: int
+    """First sample behind the speech, in the whole that `frames` measure."""
     cuts: tuple[tuple[int, int], ...] = ()
-    """What `sound` leaves out of the whole that `frames` measure: first sample, and first that is there again."""
+    """What `sound` leaves out of that whole: first sample, and first that is there again."""
 
     def position(self, sample: int) -> int:
         """Where `sample` of the whole is in `sound`; one that was left out: where it was cut."""
@@ -117,7 +119,8 @@ class KokoroModel:
         )
         left = zip([0, *(stop for _, stop in kept)], (taken_up for taken_up, _ in kept), strict=False)
         cuts = tuple((stop * STEP_SAMPLES, taken_up * STEP_SAMPLES) for stop, taken_up in left)
-        return Speech(frames[0], sound, cuts)
+        loud = np.flatnonzero(loudness[0] > loudness[0].max() - _QUIET)
+        return Speech(frames[0], sound, int(loud[-1] + 1) * STEP_SAMPLES, cuts)
 
     def _made(
         self,

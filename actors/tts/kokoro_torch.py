@@ -11,6 +11,7 @@ from actors import pretrained, torch_device
 from actors.tts.clause_sound import without_gaps
 from actors.tts.kokoro_graph import IncompatibleModel
 from actors.tts.kokoro_model import RATE_HZ, Run, Speech, Stopped, Voice
+from actors.tts.sound_stream import SILENCE
 
 
 class KokoroTorch:
@@ -61,5 +62,7 @@ class KokoroTorch:
         except pretrained.Stopped as error:
             raise Stopped from error
         torch_device.release(self._device)
-        sound, gaps = without_gaps(output.audio.float().numpy(), RATE_HZ, self._max_gap_ms)
-        return Speech(np.atleast_1d(output.pred_dur.numpy()), iter([sound]), gaps)
+        whole = output.audio.float().numpy()
+        end = int(np.flatnonzero(np.abs(whole) > SILENCE).max(initial=0))
+        sound, gaps = without_gaps(whole, RATE_HZ, self._max_gap_ms)
+        return Speech(np.atleast_1d(output.pred_dur.numpy()), iter([sound]), end, gaps)

@@ -8,7 +8,7 @@ from actors.messages import Word
 from orchestration.session.words import word_ends
 
 _MS_PER_CHARACTER = 65
-"""Pace of English speech, for clauses that are not synthesized yet."""
+"""Pace of English speech, as long as no clause of an answer is known whole."""
 _TOLERANCE_MS = 2
 """Clients and clocks round: a clause heard but for this is heard."""
 
@@ -22,21 +22,23 @@ class SpokenClause:
     samples: int = 0
     rate_hz: int = 0
     words: list[Word] | None = None
+    """As far as its sound goes, and it may go on, where TTS tells them."""
     complete: bool = False
 
     @property
     def ms(self) -> float:
         return self.samples * 1000 / self.rate_hz if self.rate_hz else 0.0
 
-    @property
-    def expected_ms(self) -> float:
-        return self.ms if self.complete else max(self.ms, len(self.spoken) * _MS_PER_CHARACTER)
+    def expected_ms(self, ms_per_character: float) -> float:
+        return self.ms if self.complete else max(self.ms, len(self.spoken) * ms_per_character)
 
-    def words_heard(self, ms: float) -> float:
+    def words_heard(self, ms: float, ms_per_character: float) -> float:
         """Share of the clause's words that end within its first `ms`."""
         if self.words:
-            return sum(word.end_ms <= ms for word in self.words) / len(self.words)
-        return min(1.0, ms / self.expected_ms) if self.expected_ms else 1.0
+            count = len(self.words) if self.complete else max(len(self.words), len(word_ends(self.spoken)))
+            return sum(word.end_ms <= ms for word in self.words) / count
+        expected_ms = self.expected_ms(ms_per_character)
+        return min(1.0, ms / expected_ms) if expected_ms else 1.0
 
 
 @dataclass
@@ -62,6 +64,13 @@ class Spoken:
         return sum(clause.ms for clause in self.clauses)
 
     @property
+    def ms_per_character(self) -> float:
+        """The pace at which it is spoken."""
+        known = [clause for clause in self.clauses if clause.complete]
+        characters = sum(len(clause.spoken) for clause in known)
+        return sum(clause.ms for clause in known) / characters if characters else _MS_PER_CHARACTER
+
+    @property
     def length_ms(self) -> int:
         """The sound that the item has, as far as a client can know."""
         sent = round(self.sent_ms)
@@ -77,9 +86,8 @@ class Spoken:
         begin = 0
         for clause in self.clauses:
             if not clause.complete or ms + _TOLERANCE_MS < clause.ms:
-                return self.text[:begin] + _first_words(
-                    self.text[begin : clause.text_end], clause.words_heard(ms)
-                )
+                share = clause.words_heard(ms, self.ms_per_character)
+                return self.text[:begin] + _first_words(self.text[begin : clause.text_end], share)
             ms -= clause.ms
             begin = clause.text_end
         return self.text[:begin]

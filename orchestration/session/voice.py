@@ -125,7 +125,7 @@ class Voice:
                 job.submitted = self.started = True
                 self._submit(job, now, rank, due_in_s)
             if job.done is None:
-                due_in_s += job.clause.expected_ms / 1000
+                due_in_s += job.clause.expected_ms(self.record.ms_per_character) / 1000
 
     def _submit(self, job: _Job, now: float, rank: Rank, due_in_s: float) -> None:
         style = self._style
@@ -164,13 +164,13 @@ class Voice:
             job.waiting.clear()
             if job.done is None:
                 return
-            job.clause.words = job.done.words
             job.clause.complete = True
             del self._jobs[0]
         if self._ended:
             self._listener.spoken(now)
 
     def _play(self, clause: SpokenClause, piece: TtsAudio, now: float) -> None:
+        clause.words = piece.words or clause.words
         step = piece.rate_hz * DELTA_MS // 1000 * 2
         for at in range(0, len(piece.pcm), step):
             pcm = piece.pcm[at : at + step]

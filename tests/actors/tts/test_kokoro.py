@@ -97,13 +97,13 @@ def test_word_times_come_from_the_phoneme_lengths() -> None:
     text, starts = laid_out(spans)
     frames = np.array([10, 2, 4, 2, 3, 5, 4, 1])
     assert len(frames) == len(text) + 2
-    speech = Speech(frames, iter([]), cuts=((0, 600 * 5),))
-    words = word_times(spans, starts, speech, trimmed=600, offset=24_000, length=600 * 14)
+    speech = Speech(frames, iter([]), end=600 * 20, cuts=((0, 600 * 5),))
+    words = word_times(spans, starts, speech, trimmed=600, offset=24_000)
     assert words == [Word("Hi", 1025, 1225), Word("you.", 1225, 1350)]
 
 
 def test_words_behind_a_pause_that_was_shortened_come_earlier() -> None:
-    speech = Speech(np.array([1]), iter([]), cuts=((0, 300), (1000, 1400), (2000, 2100)))
+    speech = Speech(np.array([1]), iter([]), end=2400, cuts=((0, 300), (1000, 1400), (2000, 2100)))
     at = {sample: speech.position(sample) for sample in (0, 300, 900, 1000, 1200, 1400, 2050, 2500)}
     assert at == {0: 0, 300: 0, 900: 600, 1000: 700, 1200: 700, 1400: 700, 2050: 1300, 2500: 1700}
 

@@ -8,7 +8,7 @@ import pytest
 
 from actors.assets import resolve
 from actors.batch import Batch, run
-from actors.messages import SttRequest, SttResult, TtsAudio, TtsDone, TtsRequest
+from actors.messages import SttRequest, SttResult, TtsAudio, TtsDone, TtsRequest, Word
 from actors.tts import kokoro_model
 from actors.tts.kokoro import Kokoro, KokoroOptions
 from actors.tts.kokoro_model import STEP_SAMPLES, KokoroModel, Run, Stopped, Voice
@@ -25,6 +25,7 @@ SENTENCES = {
     "Photosynthesis converts sunlight into chemical energy.": "photosynthesis converts sunlight into chemical energy",
 }
 TEXT = "The quick brown fox jumps over the lazy dog."
+SENTENCES_IN_A_ROW = f"{TEXT} {TEXT} {TEXT}"
 
 
 @pytest.fixture(scope="module")
@@ -35,10 +36,20 @@ def kokoro() -> Kokoro:
 
 
 def speak(kokoro: Kokoro, request: TtsRequest) -> tuple[bytes, TtsDone]:
+    pieces, done = spoken(kokoro, request)
+    return b"".join(piece.pcm for piece in pieces), done
+
+
+def spoken(kokoro: Kokoro, request: TtsRequest) -> tuple[list[TtsAudio], TtsDone]:
     [results] = run(kokoro.synthesize, [request])
     done = results[-1]
     assert isinstance(done, TtsDone), done
-    return b"".join(piece.pcm for piece in results if isinstance(piece, TtsAudio)), done
+    return [piece for piece in results if isinstance(piece, TtsAudio)], done
+
+
+def words_of(piece: TtsAudio) -> list[Word]:
+    assert piece.words is not None
+    return piece.words
 
 
 def heard(pcm: bytes) -> npt.NDArray[np.float64]:
@@ -91,12 +102,33 @@ def test_a_clause_has_no_gap(kokoro: Kokoro) -> None:
 
 
 def test_words_lie_inside_the_clause_in_order(kokoro: Kokoro) -> None:
-    _, done = speak(kokoro, TtsRequest(TEXT))
-    assert done.words is not None
-    assert [word.text for word in done.words] == TEXT.split()
-    edges = [edge for word in done.words for edge in (word.start_ms, word.end_ms)]
+    pieces, done = spoken(kokoro, TtsRequest(TEXT))
+    words = words_of(pieces[-1])
+    assert [word.text for word in words] == TEXT.split()
+    edges = [edge for word in words for edge in (word.start_ms, word.end_ms)]
     assert edges == sorted(edges)
     assert edges[-1] <= done.samples * 1000 // 24_000
+
+
+def test_the_words_of_a_piece_come_with_it(kokoro: Kokoro) -> None:
+    pieces, _ = spoken(kokoro, TtsRequest(SENTENCES_IN_A_ROW))
+    whole = words_of(pieces[-1])
+    sent_ms = 0.0
+    for piece in pieces:
+        sent_ms += len(piece.pcm) / 2 / 24
+        words = words_of(piece)
+        assert words == whole[: len(words)]
+        assert (
+            len(words) == len(whole) or words[-1].end_ms >= sent_ms - KokoroOptions().sentence_pause_ms - 100
+        )
+    assert len(words_of(pieces[0])) < len(whole), "the last sentence is planned later"
+
+
+def test_the_words_of_a_resumed_clause_are_those_of_the_whole(kokoro: Kokoro) -> None:
+    whole, _ = spoken(kokoro, TtsRequest(SENTENCES_IN_A_ROW))
+    sent = sum(len(piece.pcm) // 2 for piece in whole) - 1000
+    rest, _ = spoken(kokoro, TtsRequest(SENTENCES_IN_A_ROW, skip_samples=sent))
+    assert words_of(rest[-1]) == words_of(whole[-1])
 
 
 def test_a_resumed_clause_goes_on_at_the_very_sample(kokoro: Kokoro) -> None:
@@ -114,7 +146,7 @@ def test_another_process_on_other_threads_says_the_same_samples(kokoro: Kokoro) 
 
 @pytest.mark.parametrize("text", ["…", "", "  ", "😀", "!?"])
 def test_nothing_to_say_is_done_at_once(kokoro: Kokoro, text: str) -> None:
-    assert speak(kokoro, TtsRequest(text)) == (b"", TtsDone(0, []))
+    assert speak(kokoro, TtsRequest(text)) == (b"", TtsDone(0))
 
 
 @pytest.fixture(scope="module")
@@ -221,7 +253,7 @@ def test_voices_accents_and_speeds_differ(kokoro: Kokoro) -> None:
 
 def test_text_longer_than_the_model_takes_is_spoken_whole(kokoro: Kokoro) -> None:
     words = "seventy five elephants marched along the winding river while everybody watched " * 9
-    _, done = speak(kokoro, TtsRequest(words, speed=2.0))
-    assert done.words is not None
-    assert [word.text for word in done.words] == words.split()
-    assert done.words[-1].start_ms > 10_000
+    pieces, _ = spoken(kokoro, TtsRequest(words, speed=2.0))
+    said = words_of(pieces[-1])
+    assert [word.text for word in said] == words.split()
+    assert said[-1].start_ms > 10_000

@@ -208,7 +208,7 @@ def test_what_was_heard_follows_the_words_times_where_tts_gives_them() -> None:
     rig.replies.append("One two three four.")
     rig.create()
     words = [Word(w, 200 * n, 200 * n + 200) for n, w in enumerate(("one", "two", "three", "four"))]
-    rig.answer("tts", TtsAudio(b"\0\0" * 800, 1000), TtsDone(800, words))
+    rig.answer("tts", TtsAudio(b"\0\0" * 800, 1000, words), TtsDone(800))
     item = rig.done().output[0].id
     rig.send(ev.ConversationItemTruncate(item_id=item, content_index=0, audio_end_ms=650))
     create(rig, text("And?"))
@@ -261,7 +261,25 @@ def test_cut(ms: float, words: str) -> None:
     assert spoken.cut(ms).rstrip() == words
     assert Spoken("abc").heard == "abc"
     assert Spoken("One. Two", [SpokenClause(4, "One.", 500, 500, None, True)]).cut(2000) == "One."
-    assert SpokenClause(3, "").words_heard(0.0) == 1.0
+    assert SpokenClause(3, "").words_heard(0.0, 65) == 1.0
+
+
+def test_a_clause_without_word_times_is_expected_at_the_pace_of_those_before() -> None:
+    slow = SpokenClause(4, "One.", 400, 1000, None, True)
+    made = SpokenClause(23, "Two three four five.", 100, 1000, None, False)
+    spoken = Spoken("One. Two three four five.", [slow, made])
+    assert (spoken.cut(400 + 500), spoken.cut(400 + 1000)) == ("One. Two", "One. Two three")
+    made.complete, made.samples = True, 2000
+    assert spoken.ms_per_character == 100
+
+
+@pytest.mark.parametrize(
+    ("ms", "words"), [(0, ""), (199, ""), (200, "One"), (400, "One two"), (9000, "One two")]
+)
+def test_a_clause_that_is_still_made_is_cut_at_the_words_that_are_known(ms: float, words: str) -> None:
+    known = [Word("One", 0, 200), Word("two", 200, 400)]
+    clause = SpokenClause(19, "One two three four.", 400, 1000, known, False)
+    assert Spoken("One two three four.", [clause]).cut(ms) == words
 
 
 def test_old_sound_is_forgotten_first() -> None:
