@@ -98,7 +98,6 @@ export class Sound {
     const player = new AudioBufferSourceNode(this.context, { buffer: recording });
     player.connect(this.context.destination);
     const samples = await atWireRate(recording);
-    this.muted = true;
     player.start();
     try {
       await this.sayFrames(samples);
@@ -107,10 +106,13 @@ export class Sound {
     }
   }
 
+  // The silence behind it is the microphone's own, where there is one.
   async sayFrames(samples) {
     const silence = (SILENCE_AFTER_SAMPLE_MS / 1000) * WIRE_HZ;
     const start = performance.now();
     for (let at = 0; at < samples.length + silence; at += FRAME) {
+      this.muted = at < samples.length;
+      if (this.capture && !this.muted) return;
       const frame = new Int16Array(FRAME);
       frame.set(samples.subarray(at, at + FRAME));
       const due = start + (at / WIRE_HZ) * 1000;

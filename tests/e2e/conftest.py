@@ -51,5 +51,5 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def question_file() -> Path:
-    """A packaged recording in which "How much is two plus two?" is asked."""
+    """A packaged recording in which "What is the capital of France?" is asked."""
     return question()

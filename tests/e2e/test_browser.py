@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import shutil
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.request import Request, urlopen
 
+import numpy as np
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, WebSocketRoute, expect, sync_playwright
 
@@ -24,6 +27,10 @@ pytestmark = [
 
 PATIENCE_MS = 60_000
 RATE_HZ = 48_000
+WIRE_HZ = 24_000
+SAMPLE_FRAMES = 25
+LOUD = 1000
+"""Peak of a frame in which something is said."""
 FLAGS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -83,6 +90,21 @@ def story_file(server: str, tmp_path: Path) -> Path:
     return file
 
 
+def frame_peaks(pcm: bytes) -> list[int]:
+    """The peak of each 20 ms of `pcm`, int16 at 24 kHz."""
+    samples = np.abs(np.frombuffer(pcm, np.int16).astype(np.int32))
+    frame = WIRE_HZ // 50
+    return [int(peak) for peak in samples[: len(samples) // frame * frame].reshape(-1, frame).max(axis=1)]
+
+
+def patiently(page: Page, done: Callable[[], bool]) -> None:
+    """Return when `done`, while what the page sends is taken in."""
+    deadline = time.monotonic() + PATIENCE_MS / 1000
+    while not done():
+        assert time.monotonic() < deadline
+        page.wait_for_timeout(20)
+
+
 @pytest.fixture(scope="module")
 def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where screenshots are kept, for people to look at."""
@@ -124,6 +146,32 @@ def test_the_sample_question_needs_no_microphone_and_speech_interrupts_its_answe
     expect(page.locator(".caption.agent")).to_have_count(2, timeout=PATIENCE_MS)
     page.wait_for_function(SPEAKING)
     expect(page.get_by_role("alert")).to_be_hidden()
+
+
+def test_the_microphone_is_heard_as_soon_as_the_sample_question_is_said(
+    page: Page, server: str, question_file: Path, tmp_path: Path
+) -> None:
+    sample = tmp_path / "sample.wav"
+    write_wav(sample, Clip(np.full(SAMPLE_FRAMES * WIRE_HZ // 50, 9000, np.int16).tobytes(), WIRE_HZ))
+    sent: list[int] = []
+
+    def listen(socket: WebSocketRoute) -> None:
+        def heed(message: str | bytes) -> None:
+            event = json.loads(message)
+            if event["type"] == "input_audio_buffer.append":
+                sent.extend(frame_peaks(base64.b64decode(event["audio"])))
+
+        socket.on_message(heed)
+        socket.send(json.dumps({"type": "session.created"}))
+
+    page.route_web_socket(re.compile("/v1/realtime"), listen)
+    page.route("**/sample.wav", lambda route: route.fulfill(path=sample))
+    page.goto(f"{server}/")
+    page.get_by_role("button", name="Ask the sample question").click()
+    patiently(page, lambda: len(sent) > SAMPLE_FRAMES)
+    page.get_by_role("button", name="Talk").click()
+    told = sum(peak > LOUD for peak in frame_peaks(read_audio(question_file, WIRE_HZ).pcm))
+    patiently(page, lambda: sum(peak > LOUD for peak in sent[SAMPLE_FRAMES + 1 :]) > 0.7 * told)
 
 
 def test_an_answer_that_ends_between_two_clauses_is_interrupted_too(page: Page, server: str) -> None:
