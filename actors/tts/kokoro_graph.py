@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from actors import onnx_products
+
 _SOUND = "/decoder/decoder/generator/"
 FEATURES = "/decoder/decoder/decode.3/Div_4_output_0"
 """What is to be said, float32[1, 512, 2 n] for n frames of 25 ms."""
@@ -65,6 +67,7 @@ def cut(path: Path) -> Graphs:
         raise IncompatibleModel(
             f"{path} has no tensor {sorted(missing)[0]}; expected the Kokoro-82M int8 export."
         )
+    onnx_products.as_products(model)
     norms = [
         node.name.removesuffix("ReduceMean")
         for node in model.graph.node
