@@ -44,8 +44,7 @@ class Network:
         self._decoder = model.model.decoder
         self._heads = int(model.config.decoder_attention_heads)
         self._eot = eot
-        weight = model.proj_out.weight
-        self._bias = torch.zeros(weight.shape[0], device=weight.device)
+        self._bias = torch.zeros(model.config.vocab_size, device=model.device)
         self._bias[[token for token in suppress if token != eot]] = -torch.inf
         self._bias[eot + 1 :] = -torch.inf
         self._begin_bias = self._bias.clone()
@@ -53,7 +52,7 @@ class Network:
 
     @property
     def device(self) -> torch.device:
-        device: torch.device = self.model.proj_out.weight.device
+        device: torch.device = self.model.device
         return device
 
     @property

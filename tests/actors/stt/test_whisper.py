@@ -4,7 +4,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
+from actors import int8_linear
 from actors.batch import Batch, run
 from actors.messages import Failed, SttRequest, SttResult
 from actors.stt.network import Hypothesis
@@ -162,6 +164,60 @@ def test_generate_takes_over_where_its_arguments_ask_for_more_than_greedy() -> N
     ((result,),) = run(whisper.transcribe, [request(2, language="en", word_times=True)])
     assert isinstance(result, SttResult)
     assert len(result.text.split()) <= 5
+
+
+needs_int8 = pytest.mark.skipif(
+    not int8_linear.available(), reason="this torch has no int8 kernels for this CPU"
+)
+
+
+@needs_int8
+@pytest.mark.parametrize("gen", [{}, {"num_beams": 2}])
+def test_a_rounded_decoder_writes_in_every_way(gen: dict[str, Any]) -> None:
+    whisper = backend(WhisperOptions(gen={"max_new_tokens": 5, **gen}), int8=True)
+    assert not any(
+        isinstance(each, torch.nn.Linear) for each in whisper._network.model.model.decoder.modules()
+    )
+    ((result,),) = run(whisper.transcribe, [request(2, word_times=True)])
+    assert isinstance(result, SttResult) and result.words is not None
+    assert result.language in ("en", "de")
+
+
+@needs_int8
+@pytest.mark.parametrize(
+    ("options", "device", "dtype", "rounded"),
+    [
+        ({}, "cpu", "auto", True),
+        ({}, "cpu", "float32", False),
+        ({}, "cuda:0", "auto", False),
+        ({"compile_mode": "default"}, "cpu", "auto", False),
+        ({"decoder_weights": "own"}, "cpu", "auto", False),
+        ({"decoder_weights": "int8"}, "cpu", "bfloat16", True),
+    ],
+)
+def test_a_decoder_is_rounded_on_a_cpu_that_was_not_told_otherwise(
+    options: dict[str, Any], device: str, dtype: str, rounded: bool
+) -> None:
+    assert Whisper(WhisperOptions(**options))._int8(device, dtype) is rounded
+
+
+@pytest.mark.parametrize(
+    ("options", "device", "told"),
+    [({}, "cuda:0", "on cuda:0"), ({"compile_mode": "default"}, "cpu", "with a compile_mode")],
+)
+def test_rounding_that_was_asked_for_in_vain_is_an_error(
+    options: dict[str, Any], device: str, told: str
+) -> None:
+    whisper = Whisper(WhisperOptions(decoder_weights="int8", **options))
+    with pytest.raises(ValueError, match=rf"decoder_weights int8 was asked for {told}.*choose auto or own"):
+        whisper._int8(device, "auto")
+
+
+def test_a_cpu_without_the_kernels_keeps_the_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(int8_linear, "available", lambda: False)
+    assert not Whisper()._int8("cpu", "auto")
+    with pytest.raises(ValueError, match="no int8 kernels"):
+        Whisper(WhisperOptions(decoder_weights="int8"))._int8("cpu", "auto")
 
 
 def test_unknown_generate_arguments_are_an_error() -> None:

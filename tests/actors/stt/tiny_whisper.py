@@ -54,9 +54,9 @@ def model() -> Any:
     return network
 
 
-def backend(options: WhisperOptions | None = None) -> Whisper:
+def backend(options: WhisperOptions | None = None, int8: bool = False) -> Whisper:
     from transformers import WhisperFeatureExtractor
 
     whisper = Whisper(options)
-    whisper.install(model(), VOCABULARY, WhisperFeatureExtractor(), "cpu")
+    whisper.install(model(), VOCABULARY, WhisperFeatureExtractor(), "cpu", int8)
     return whisper
