@@ -28,8 +28,9 @@ from actors.queue.items import decode_controls, decode_delivery, decode_request
 
 log = logging.getLogger(__name__)
 
-NICE = {"vad": 0, "turn": 0, "stt": 0, "llm": MODEL_NICE + 5}
-"""Where stages share cores: what a person says comes first, then what they hear; the LLM writes ahead of that."""
+NICE = {"vad": 0, "stt": 0, "llm": MODEL_NICE + 5}
+"""Where stages share cores: what a person says comes first, then whether they have finished, which is not decided at
+once, and what they hear; the LLM writes ahead of that."""
 FETCH_TIMEOUT_S = 5.0
 """Longest wait for a request that came by reference."""
 

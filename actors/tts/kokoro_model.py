@@ -30,7 +30,7 @@ _BEFORE, _BEHIND = 2, 4
 """Steps of sound around what is heard."""
 _JOINT_SAMPLES = 60
 """Stretches fade into each other: their 8-bit numbers are rounded in different ways."""
-_FIRST, _LONGEST = 24, 96
+_FIRST, _LONGEST = 16, 96
 """Steps of the first stretch, and of a later one: each is a third longer than the one before, which plays meanwhile.
 The context makes short ones dear; long ones need memory."""
 REFERENCE = "ɪt wʌz ðə bˈɛst ʌv tˈImz."
