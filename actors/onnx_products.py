@@ -19,10 +19,11 @@ _CHECKED = 64
 
 
 def as_products(model: Any) -> None:
-    """Replace each `ConvInteger` over time of `model`, an `onnx.ModelProto`, whose weights are constant uint8.
+    """Replace each `ConvInteger` over uint8[batch, channels, times] in `model`, an `onnx.ModelProto`, that has constant
+    uint8 weights.
 
-    Its input is float-scaled uint8[1, channels, times].  Leaves alone what is no such convolution, and everything on
-    a CPU whose products are not `exact`.
+    Leaves alone convolutions in groups, with `auto_pad` or over more dimensions, and everything on a CPU whose products
+    are not `exact`.
     """
     if not exact():
         return

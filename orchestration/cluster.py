@@ -66,8 +66,9 @@ def ray_running(
         _start_here(settings, num_cpus, num_gpus)
         yield
     finally:
-        ray.shutdown()
-        own.end()
+        with _uninterrupted():
+            ray.shutdown()
+            own.end()
 
 
 def _start_here(settings: RaySettings, num_cpus: float | None, num_gpus: int | None) -> None:
@@ -76,7 +77,7 @@ def _start_here(settings: RaySettings, num_cpus: float | None, num_gpus: int | N
 
     for attempt in range(START_ATTEMPTS):
         try:
-            with _connecting("started on this machine"):
+            with _uninterrupted(), _connecting("started on this machine"):
                 ray.init(
                     include_dashboard=False,
                     object_store_memory=settings.object_store_mb * 1_000_000,
@@ -96,19 +97,35 @@ def _start_here(settings: RaySettings, num_cpus: float | None, num_gpus: int | N
 
 @contextmanager
 def _connecting(what: str) -> Iterator[None]:
-    """Name Ray's failures, and keep this program's SIGTERM handler: Ray puts one in its place that aborts, and nothing
-    would be stopped."""
-    main = threading.current_thread() is threading.main_thread()
-    before = signal.getsignal(signal.SIGTERM)
+    """Name Ray's failures."""
     try:
         yield
-    except SystemExit:
-        raise KeyboardInterrupt from None  # what Ray makes of a SIGTERM while it starts
     except Exception as error:
         raise RayStartError(f"Ray could not be {what}: {error}") from error
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Hold Ctrl-C and SIGTERM back, and raise them as `KeyboardInterrupt` at the end.
+
+    Ray forks while it starts, and Python drops an exception that is raised in what it runs around a fork: the signal
+    would be lost.  An end that is interrupted would leave processes behind.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    held: list[int] = []
+    before = {
+        number: signal.signal(number, lambda number, frame: held.append(number))
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield
     finally:
-        if main:
-            signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if held:
+            raise KeyboardInterrupt
 
 
 def _prepare() -> None:
@@ -116,10 +133,17 @@ def _prepare() -> None:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     # Ray's workers start at nice 15, and audio frames would wait behind every other program.
     os.environ.setdefault("RAY_worker_niceness", "0")
+    import ray._private.utils as utils
     import ray._private.worker as worker
 
+    # Ray puts a handler of SIGTERM in the place of ours that aborts, and nothing would be stopped.
+    utils.set_sigterm_handler = _keep_handler
     # Ray prints every worker's death on standard output, in the middle of `--json`; we say it ourselves.
     worker.print_to_stdstream = _log_raylet
+
+
+def _keep_handler(handler: Any) -> None:
+    pass
 
 
 def _log_raylet(data: dict[str, Any], ignore_prefix: bool = False) -> None:
